@@ -1,0 +1,88 @@
+"""Constraint: what may be said, compiled once, immutable, shared by threads and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache as memoise
+from typing import Any, Literal
+
+from llguidance import LLMatcher, LLTokenizer
+
+from xpress_struct.constraints.compiled import cache, compile_error
+from xpress_struct.constraints.matcher import GrammarMatcher
+from xpress_struct.constraints.vocabulary import Vocabulary
+
+__all__ = ["Checked", "Constraint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Something that the mask does not enforce: the finished value is validated for it.
+
+    Attributes:
+        keyword: JSON Schema keyword, or what stands for one ("pydantic", "lark").
+        pointer: JSON pointer into the schema; "" is the root.
+        reason: why the mask does not enforce it.
+    """
+
+    keyword: str
+    pointer: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A compiled constraint. Made by `json_schema`, `regex`, `choice` and `lark`.
+
+    Attributes:
+        kind: which of them made it.
+        grammar: the llguidance grammar that masks come from.
+        parser: complete text -> value; raises OutputValidationError.
+        schema: JSON Schema to show in a prompt, or None.
+        enforced: JSON Schema keywords that the mask enforces fully.
+        checked_after: what is validated on the finished value only.
+    """
+
+    kind: Literal["json_schema", "regex", "choice", "lark"]
+    grammar: str
+    parser: Callable[[str], Any] = field(repr=False)
+    schema: Any = field(default=None, repr=False)
+    enforced: tuple[str, ...] = ()
+    checked_after: tuple[Checked, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Compiled once without a model, so that a bad constraint fails where it is made.
+        failed, messages = LLMatcher.validate_grammar_with_warnings(self.grammar, _byte_tokenizer())
+        if failed:
+            raise compile_error("\n".join(messages))
+
+    def parse(self, text: str) -> Any:
+        """The value of a complete text.
+
+        Raises:
+            OutputValidationError: the text does not satisfy the constraint.
+        """
+        return self.parser(text)
+
+    def accepts(self, text: str) -> bool:
+        """True when the mask allows the whole text, in some tokenization of it."""
+        engine, _ = cache.engine(self.grammar, _bytes())
+        data = list(text.encode())
+        return engine.try_consume_tokens(data) == len(data) and bool(engine.is_accepting())
+
+    def matcher(self, vocabulary: Vocabulary) -> tuple[GrammarMatcher, float]:
+        """A matcher at the start, and the seconds its compilation took (0 when cached)."""
+        engine, seconds = cache.engine(self.grammar, vocabulary)
+        return GrammarMatcher(engine, vocabulary), seconds
+
+
+@memoise
+def _byte_tokenizer() -> LLTokenizer:
+    return LLTokenizer("byte")
+
+
+@memoise
+def _bytes() -> Vocabulary:
+    engine = _byte_tokenizer()
+    return Vocabulary(engine, [bytes([i]) for i in range(256)], [], (), 256)

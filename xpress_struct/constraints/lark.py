@@ -1,0 +1,92 @@
+"""Lark grammars as constraints: for now those that llguidance takes unchanged."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lark as lark_library
+from llguidance import LLMatcher
+
+from xpress_struct.constraints.constraint import Checked, Constraint
+from xpress_struct.errors import (
+    CompileLimitError,
+    GrammarError,
+    OutputValidationError,
+)
+
+__all__ = ["lark"]
+
+_PLACE = re.compile(r"(\d+)\((\d+)\)")
+
+
+def lark(grammar: str | Path) -> Constraint:
+    """A constraint: the text is in the language of a Lark grammar.
+
+    Args:
+        grammar: the grammar's text (several lines, or one with a rule), or the path of a file.
+
+    Returns:
+        A constraint whose value is the text. Where lark itself can load the grammar, the finished
+        text is parsed by lark too: the engine resolves clashes of terminals by longest match, which
+        is not always lark's own rule, so `checked_after` says "lark".
+
+    Raises:
+        GrammarError: the grammar is malformed, or is GBNF/EBNF; with line and column.
+        CompileLimitError: it is too large.
+    """
+    text = _read(grammar)
+    if "::=" in text:
+        line = text[: text.index("::=")].count("\n") + 1
+        raise GrammarError(
+            f"Line {line} has '::=', so this looks like GBNF or EBNF, not Lark. Lark writes "
+            '`start: "a" | rule`.',
+            line=line,
+        )
+    try:
+        judge = lark_library.Lark(text, parser="earley")
+    except Exception:  # llguidance knows constructs that lark does not; then it alone decides
+        judge = None
+    checked = (
+        ()
+        if judge is None
+        else (Checked("lark", "", "terminals that clash are resolved by longest match"),)
+    )
+    try:
+        return Constraint(
+            "lark",
+            LLMatcher.grammar_from_lark(text),
+            partial(_parse, judge),
+            checked_after=checked,
+        )
+    except CompileLimitError:
+        raise
+    except GrammarError as error:
+        place = _PLACE.search(str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (None, None)
+        raise GrammarError(
+            f"The Lark grammar does not compile: {error}", line=line, column=column
+        ) from None
+
+
+def _read(grammar: str | Path) -> str:
+    if isinstance(grammar, Path) or ("\n" not in grammar and ":" not in grammar):
+        try:
+            return Path(grammar).read_text(encoding="utf-8")
+        except OSError as error:
+            raise GrammarError(
+                f"{str(grammar)!r} is neither the text of a Lark grammar (no rule in it) nor a file "
+                f"that can be read: {error.strerror or error}."
+            ) from None
+    return grammar
+
+
+def _parse(judge: Any, text: str) -> str:
+    if judge is not None:
+        try:
+            judge.parse(text)
+        except lark_library.exceptions.LarkError as error:
+            raise OutputValidationError(f"lark refuses the text: {error}", text=text) from error
+    return text

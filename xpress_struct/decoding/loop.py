@@ -1,0 +1,281 @@
+"""The round: forced -> propose and walk -> score -> accept -> commit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.decoding.acceptance import (
+    Accepted,
+    accept_block,
+    accept_coupled,
+    accept_token_level,
+)
+from xpress_struct.decoding.rows import Rows
+from xpress_struct.decoding.text import TextAssembler
+from xpress_struct.drafting.drafter import DraftSession
+from xpress_struct.results import FinishReason, Stats, TokenLogprobs
+from xpress_struct.sampling import COIN, RESIDUAL, NoiseKey, Rule, SamplingParams, draw, uniform
+from xpress_struct.target.target import Target
+
+__all__ = ["Decoder", "Request"]
+
+# A forced run inside a block needs no guess, so it does not count against the block length; this
+# bounds what is scored in vain when the guess before it fails.
+_LONGEST_DRAFT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one generation was asked to do.
+
+    Attributes:
+        prompt: ids of the prompt, the answer's prefix included.
+        end_ids: ids that end the text.
+        block_length: guesses by round, at most.
+        deadline: `time.perf_counter` value after which no round starts.
+        cancelled: asked before each round.
+        logprobs: number of likeliest tokens to report per place; None reports nothing.
+    """
+
+    prompt: tuple[int, ...]
+    end_ids: tuple[int, ...]
+    params: SamplingParams = SamplingParams()
+    key: NoiseKey = NoiseKey(0)
+    rule: Rule = "coupled"
+    max_new_tokens: int = 1024
+    block_length: int = 16
+    deadline: float | None = None
+    cancelled: Callable[[], bool] = lambda: False
+    logprobs: int | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """A draft as it goes to the target: guesses with the forced runs between them."""
+
+    tokens: list[int] = field(default_factory=list)
+    legal: int = 0  # how many are legal in a row; one more is offered where a drawn one is illegal
+    guessed: list[int] = field(default_factory=list)  # slots that are guesses
+    q: list[Tensor | None] | None = None
+    sent: int = 0  # how many the target must see: no illegal one, no end token
+
+
+class Decoder:
+    """One request's decoding. `rounds` runs it; `output`, `finish` and `stats` say how it went.
+
+    Args:
+        matcher: at the start of the output.
+        session: who guesses; None decodes without speculation.
+        text: collects the text and finds stop strings.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        matcher: Matcher,
+        session: DraftSession | None,
+        request: Request,
+        text: TextAssembler,
+        stats: Stats,
+        *,
+        resumes: bool = False,
+    ) -> None:
+        self._target, self._matcher, self._session = target, matcher, session
+        self._request, self._text, self._resumes = request, text, resumes
+        self._cache = target.new_cache()
+        self._pending = list(request.prompt)
+        self._started = time.perf_counter()
+        self.output: list[int] = []
+        self.logprobs: list[TokenLogprobs] = []
+        self.finish: FinishReason | None = None
+        self.stats = stats
+        limit = request.max_new_tokens
+        if target.max_length is not None:
+            limit = min(limit, target.max_length - len(request.prompt))
+        self._budget = limit
+
+    def rounds(self) -> Iterator[None]:
+        """Runs rounds until the text is finished; yields after each, when text may have grown."""
+        if self._matcher.ended:
+            self.finish = "stop"
+        while self.finish is None:
+            self._round()
+            yield
+
+    def _round(self) -> None:
+        self._commit_forced()
+        self._check_stopped()
+        if self.finish is not None:
+            return
+        block = self._propose()
+        logits = self._score(block)
+        with _timed(self.stats, "accept_s"):
+            accepted, rows = self._accept(block, logits)
+        self._commit(block, accepted, rows)
+
+    def _commit_forced(self) -> None:
+        """Commits what is legal as the only token: its masked probability is 1."""
+        while self.finish is None and (run := self._forced_run()):
+            self._matcher.commit(run)
+            self._pending += run
+            for place, token in enumerate(run):
+                self.stats.forced += 1
+                self._emit(token, last=place == len(run) - 1)
+
+    def _forced_run(self) -> list[int]:
+        with _timed(self.stats, "walk_s"):
+            return self._matcher.forced()[: self._budget - len(self.output)]
+
+    def _check_stopped(self) -> None:
+        if self.finish is None and self._request.cancelled():
+            self.finish = "cancelled"
+        deadline = self._request.deadline
+        if self.finish is None and deadline is not None and time.perf_counter() >= deadline:
+            self.finish = "timeout"
+
+    def _propose(self) -> _Block:
+        """Guesses, walked by the grammar; forced runs are filled in between."""
+        block = _Block()
+        left = self._budget - len(self.output) - 1
+        if self._session is None or left <= 0:
+            return block
+        path = self._matcher.fork()
+        room = min(self._request.block_length, left)
+        while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
+            with _timed(self.stats, "draft_s"):
+                guess = self._session.propose(
+                    [*self.output, *block.tokens], room - len(block.guessed), path
+                )
+            if guess.q is not None:
+                block.q = [None] * len(block.tokens)
+            more = self._walk(path, guess.tokens, guess.q, block, left)
+            if not more or not self._resumes:
+                break
+        block.sent = block.legal - (path.ended and block.legal > 0)
+        return block
+
+    def _walk(
+        self, path: Matcher, guess: list[int], q: Tensor | None, block: _Block, left: int
+    ) -> bool:
+        """Adds the legal part of a guess to the block, then what it forces; False at its end."""
+        with _timed(self.stats, "walk_s"):
+            guess = guess[: left - len(block.tokens)]
+            legal = path.walk(guess)
+            path.commit(guess[:legal])
+            # An illegal token that was drawn is offered and refused; cutting it would be biased.
+            offered = guess[: legal + (q is not None)]
+            start = len(block.tokens)
+            block.guessed += range(start, start + len(offered))
+            block.tokens += offered
+            block.legal = start + legal
+            if block.q is not None and q is not None:
+                block.q += list(q[: len(offered)])
+            if len(offered) > legal or not legal:
+                return False
+            run = [] if path.ended else path.forced()
+            # The end token of a complete text comes free as the next forced one.
+            if path.complete:
+                run = []
+            run = run[: left - len(block.tokens)]
+            path.commit(run)
+            block.tokens += run
+            block.legal += len(run)
+            if block.q is not None:
+                block.q += [None] * len(run)
+            return not (path.ended or path.complete)
+
+    def _score(self, block: _Block) -> Tensor:
+        sent = block.tokens[: block.sent]
+        with _timed(self.stats, "score_s"):
+            return self._target.score(self._cache, self._pending + sent, len(sent) + 1)
+
+    def _accept(self, block: _Block, logits: Tensor) -> tuple[Accepted, Rows]:
+        request = self._request
+        place = len(request.prompt) + len(self.output)
+        # The block rule looks ahead of what it keeps.
+        matcher = self._matcher.fork() if request.rule == "block" else self._matcher
+        rows = Rows(
+            logits,
+            block.tokens,
+            block.legal,
+            matcher,
+            request.params,
+            request.key,
+            place,
+            self.stats,
+            keep_masks=request.logprobs is not None,
+        )
+        if request.rule == "coupled":
+            return accept_coupled(block.tokens, rows.choice), rows
+        rule = accept_token_level if request.rule == "token" else accept_block
+        accepted = rule(
+            block.tokens,
+            block.q,
+            rows.p,
+            lambda slot: uniform(request.key, place + slot, COIN),
+            lambda weights, slot: draw(weights, request.key, place + slot, RESIDUAL),
+        )
+        return accepted, rows
+
+    def _commit(self, block: _Block, accepted: Accepted, rows: Rows) -> None:
+        kept = block.tokens[: accepted.count]
+        ended = accepted.count > block.sent
+        emitted = kept if ended else [*kept, accepted.token]
+        moved = 0 if self._request.rule == "block" else rows.advanced
+        self._matcher.commit(emitted[moved:])
+        cached = self._cache.lengths[0] - (block.sent - min(accepted.count, block.sent))
+        self._cache.rollback_to([cached])
+        self._pending = emitted[-1:]
+        guessed = set(block.guessed)
+        self.stats.note_round(
+            len(block.guessed), sum(slot < accepted.count for slot in block.guessed)
+        )
+        if self.stats.first_token_s is None:
+            self.stats.first_token_s = time.perf_counter() - self._started
+        for slot, token in enumerate(emitted):
+            if self.finish is None:
+                self.stats.forced += slot < len(kept) and slot not in guessed
+                self._emit(token, last=slot == len(emitted) - 1, rows=rows, slot=slot)
+
+    def _emit(self, token: int, *, last: bool, rows: Rows | None = None, slot: int = 0) -> None:
+        """Adds a token to the output and sees whether the text is finished.
+
+        The matcher stands behind the last token committed with this one.
+        """
+        self.output.append(token)
+        if self._request.logprobs is not None:
+            self.logprobs.append(self._logprobs(token, rows, slot))
+        ended = last and self._matcher.ended
+        if not (ended and token in self._request.end_ids) and self._text.feed(token):
+            self.finish = "stop_string"
+        elif ended:
+            self.finish = "stop"
+        elif len(self.output) >= self._budget:
+            self.finish = "stop" if self._matcher.complete else "length"
+
+    def _logprobs(self, token: int, rows: Rows | None, slot: int) -> TokenLogprobs:
+        if rows is None:
+            return TokenLogprobs(token, 0.0, ((token, 0.0),))
+        scores = rows.logprobs(slot)
+        best = scores.topk(min(self._request.logprobs or 0, scores.shape[-1]))
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return TokenLogprobs(
+            token, float(scores[token]), tuple((i, s) for i, s in pairs if s > -math.inf)
+        )
+
+
+@contextmanager
+def _timed(stats: Stats, name: str) -> Iterator[None]:
+    """Adds the seconds inside to a field of the statistics."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        setattr(stats, name, getattr(stats, name) + time.perf_counter() - started)

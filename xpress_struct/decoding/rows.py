@@ -1,0 +1,131 @@
+"""The target's masked distributions along one draft, computed as late as possible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.results import Stats
+from xpress_struct.sampling import (
+    NoiseKey,
+    SamplingParams,
+    gumbel,
+    probabilities,
+    process,
+    unpack_mask,
+)
+
+__all__ = ["Rows"]
+
+
+class Rows:
+    """Row i is the target's distribution at slot i of a draft; row K is the bonus row.
+
+    Masks cost, so they are asked for only where they matter: a row that is decided by an argmax
+    (greedy, or Gumbel noise) needs none when its unmasked winner is legal.
+
+    Args:
+        logits: float32 [rows, V].
+        draft: the K draft tokens.
+        legal: how many of them are legal in a row.
+        matcher: stands in front of slot 0 and moves along the draft as rows are asked for.
+        place: absolute place of slot 0 in the sequence.
+        keep_masks: compute the mask of every row that is asked for (log-probabilities).
+    """
+
+    def __init__(
+        self,
+        logits: Tensor,
+        draft: Sequence[int],
+        legal: int,
+        matcher: Matcher,
+        params: SamplingParams,
+        key: NoiseKey,
+        place: int,
+        stats: Stats,
+        *,
+        keep_masks: bool = False,
+    ) -> None:
+        self._logits, self._draft, self._legal, self._matcher = logits, draft, legal, matcher
+        self._params, self._key, self._place, self._stats = params, key, place, stats
+        self._needs_masks = keep_masks or params.cuts
+        self._masks: dict[int, Tensor] = {}
+        self._p: dict[int, Tensor] = {}
+        self._winners = logits.argmax(-1).tolist() if params.greedy else []
+        self.advanced = 0
+
+    def choice(self, slot: int) -> int:
+        """The target's token at a slot: the argmax of log p + noise (coupled rule)."""
+        if self._ended(slot):
+            return self._draft[-1]
+        if self._needs_masks:
+            self.mask(slot)
+        if slot not in self._masks:
+            winner = self._winners[slot] if self._params.greedy else self._argmax(slot, None)
+            if self._is_legal(slot, winner):
+                return winner
+        return self._argmax(slot, self.mask(slot))
+
+    def p(self, slot: int) -> Tensor:
+        """Masked and processed distribution of a slot, float64 [V]."""
+        if self._ended(slot):
+            return torch.nn.functional.one_hot(
+                torch.tensor(self._draft[-1], device=self._logits.device), self._logits.shape[-1]
+            ).double()
+        if slot not in self._p:
+            scores = process(self._logits[slot], self.mask(slot), self._params)
+            if self._params.greedy:
+                winner = scores.argmax()
+                self._p[slot] = torch.zeros_like(scores, dtype=torch.float64)
+                self._p[slot][winner] = 1.0
+            else:
+                self._p[slot] = probabilities(scores)
+        return self._p[slot]
+
+    def mask(self, slot: int) -> Tensor:
+        """Booleans [V], True where legal."""
+        if slot not in self._masks:
+            self._advance(slot)
+            started = time.perf_counter()
+            packed = torch.from_numpy(self._matcher.mask())
+            self._stats.mask_s += time.perf_counter() - started
+            packed = packed.to(self._logits.device, non_blocking=True)
+            self._masks[slot] = unpack_mask(packed, self._logits.shape[-1])
+        return self._masks[slot]
+
+    def logprobs(self, slot: int) -> Tensor:
+        """Log-softmax of the masked logits of a slot, float32 [V]."""
+        return self._logits[slot].masked_fill(~self.mask(slot), -torch.inf).log_softmax(-1)
+
+    def _ended(self, slot: int) -> bool:
+        """Nothing follows an end token, so its bonus row stands for the end token itself."""
+        return slot == len(self._logits)
+
+    def _argmax(self, slot: int, mask: Tensor | None) -> int:
+        scores = process(self._logits[slot], mask, self._params)
+        if not self._params.greedy:
+            noise = gumbel(
+                self._key, self._place + slot, scores.shape[-1], device=scores.device
+            )
+            scores = scores + noise
+        return int(scores.argmax())
+
+    def _is_legal(self, slot: int, token: int) -> bool:
+        if slot < self._legal and token == self._draft[slot]:
+            return True
+        self._advance(slot)
+        started = time.perf_counter()
+        legal = self._matcher.legal(token)
+        self._stats.mask_s += time.perf_counter() - started
+        return legal
+
+    def _advance(self, slot: int) -> None:
+        """Moves the matcher in front of a slot; rows are asked for from left to right."""
+        if slot < self.advanced:
+            raise RuntimeError(f"row {slot} asked for behind row {self.advanced}")
+        self._matcher.commit(self._draft[self.advanced : slot])
+        self.advanced = slot

@@ -1,0 +1,74 @@
+"""Lookup drafter: the answer copies from the prompt and from itself.
+
+Prompt lookup (Saxena 2023; `prompt_lookup_num_tokens` of transformers) matches token n-grams. Here
+bytes are matched: a word in the prompt (" Houston") and the same word after a quote ("Houston") are
+different tokens but the same bytes. The continuation is tokenised anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.drafting.drafter import Draft
+from xpress_struct.errors import ArgumentError
+
+__all__ = ["LookupDrafter"]
+
+
+class LookupDrafter:
+    """Guesses that what followed the last bytes before follows them again.
+
+    Args:
+        longest: longest context that is compared, in bytes.
+        shortest: shortest context that counts as a match, in bytes.
+    """
+
+    resumes = True
+    name = "lookup"
+
+    def __init__(self, longest: int = 48, shortest: int = 3) -> None:
+        if not 1 <= shortest <= longest:
+            raise ArgumentError(
+                f"lookup needs 1 <= shortest <= longest, not {shortest} and {longest}."
+            )
+        self.longest, self.shortest = longest, shortest
+
+    def begin(self, prompt: Sequence[int], prefix: str, vocabulary: Vocabulary) -> _LookupSession:
+        return _LookupSession(self, vocabulary.decode(prompt), vocabulary)
+
+
+class _LookupSession:
+    def __init__(self, drafter: LookupDrafter, prompt: bytes, vocabulary: Vocabulary) -> None:
+        self._drafter = drafter
+        self._prompt = prompt
+        self._vocabulary = vocabulary
+
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher) -> Draft:
+        text = self._prompt + self._vocabulary.decode(output)
+        end = self._continuation(text)
+        if end is None:
+            return Draft([])
+        # A token spells four bytes or so; twice that leaves the last token of the room whole.
+        follows = text[end : end + 8 * room]
+        return Draft(self._vocabulary.encode_bytes(follows)[:room])
+
+    def _continuation(self, text: bytes) -> int | None:
+        """Where the longest earlier match of the text's end ends; the latest of equal ones."""
+        shortest = self._drafter.shortest
+        suffix = text[-shortest:]
+        best, best_length = None, 0
+        place = text.rfind(suffix, 0, len(text) - 1)
+        while place >= 0 and best_length < self._drafter.longest:
+            length = shortest
+            while (
+                length < self._drafter.longest
+                and length <= place + shortest - 1
+                and text[place + shortest - 1 - length] == text[-1 - length]
+            ):
+                length += 1
+            if length > best_length:
+                best, best_length = place + shortest, length
+            place = text.rfind(suffix, 0, place + shortest - 1)
+        return best

@@ -1,0 +1,118 @@
+"""The prompt contract: text, chat messages or ids -> the ids that the target reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = ["Prompt", "encode_prompt", "with_schema"]
+
+Prompt = str | Sequence[Mapping[str, Any]] | Sequence[int]
+
+_SCHEMA_NOTE = "\n\nAnswer with JSON that fits this JSON Schema:\n"
+
+
+def encode_prompt(
+    prompt: Prompt,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    chat: bool | None = None,
+    prefix: str = "",
+    chat_template_kwargs: Mapping[str, Any] | None = None,
+) -> list[int]:
+    """Ids of a prompt, with the prefix of the answer after it.
+
+    Args:
+        prompt: text (one user message when the tokenizer has a chat template, raw text otherwise), a
+            list of chat messages, or a list of ids, which is taken as it is.
+        chat: False forces raw text; True asks for the chat template.
+        prefix: text that the answer begins with; it stands after the assistant's header.
+        chat_template_kwargs: passed to the chat template. `enable_thinking=False` is passed where
+            the template knows it; asking for thinking is refused for now.
+
+    Raises:
+        ArgumentError: the prompt is empty or of another type, or no chat template exists.
+        UnsupportedFeatureError: thinking is asked for.
+    """
+    options = dict(chat_template_kwargs or {})
+    if options.get("enable_thinking"):
+        raise UnsupportedFeatureError(
+            "enable_thinking=True: a thinking block before a constrained answer is not supported "
+            "yet. Leave it out.",
+            feature="enable_thinking",
+        )
+    after = tokenizer.encode(prefix, add_special_tokens=False) if prefix else []
+    if isinstance(prompt, str):
+        use_chat = bool(tokenizer.chat_template) if chat is None else chat
+        if not use_chat:
+            ids = tokenizer.encode(prompt) + after
+            return _not_empty(ids)
+        prompt = [{"role": "user", "content": prompt}]
+    if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
+        raise ArgumentError(_WANTED.format(type(prompt).__name__))
+    if all(isinstance(item, Mapping) and "role" in item for item in prompt) and prompt:
+        if chat is False:
+            raise ArgumentError("chat=False takes raw text or ids, not chat messages.")
+        return _not_empty(_chat_ids(prompt, tokenizer, options) + after)
+    if all(isinstance(item, int) and not isinstance(item, bool) for item in prompt):
+        return _not_empty([*prompt, *after])  # type: ignore[list-item]
+    raise ArgumentError(_WANTED.format(f"a list of {type(prompt[0]).__name__}"))
+
+
+def with_schema(prompt: Prompt, schema: Any) -> Prompt:
+    """The prompt with a compact schema, descriptions included, after its last user message.
+
+    Raises:
+        ArgumentError: the prompt is a list of ids, or has no user message with text.
+    """
+    note = _SCHEMA_NOTE + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(prompt, str):
+        return prompt + note
+    messages = [dict(item) if isinstance(item, Mapping) else item for item in prompt]
+    for message in reversed(messages):
+        if isinstance(message, dict) and message.get("role") == "user":
+            if not isinstance(message.get("content"), str):
+                break
+            message["content"] += note
+            return messages  # type: ignore[return-value]
+    raise ArgumentError(
+        "schema_in_prompt needs text or chat messages with a user message in text; pass "
+        "schema_in_prompt=False."
+    )
+
+
+def _chat_ids(
+    messages: Sequence[Any], tokenizer: PreTrainedTokenizerBase, options: dict[str, Any]
+) -> list[int]:
+    template = tokenizer.chat_template
+    if not template:
+        raise ArgumentError(
+            "This tokenizer has no chat template; pass one text, or set tokenizer.chat_template."
+        )
+    if "enable_thinking" in str(template):
+        options.setdefault("enable_thinking", False)
+    try:
+        text = tokenizer.apply_chat_template(
+            list(messages), tokenize=False, add_generation_prompt=True, **options
+        )
+    except Exception as error:  # templates raise what they like
+        raise ArgumentError(f"The chat template refuses the messages: {error}") from error
+    return tokenizer.encode(text, add_special_tokens=False)
+
+
+def _not_empty(ids: list[int]) -> list[int]:
+    if not ids:
+        raise ArgumentError("The prompt is empty; a model needs at least one token to start from.")
+    return ids
+
+
+_WANTED = (
+    "A prompt is text, a list of chat messages ({{'role': ..., 'content': ...}}) or a list of token "
+    "ids, not {}."
+)

@@ -1,0 +1,164 @@
+"""What a generation gives back: the text, its value, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from xpress_struct.errors import IncompleteOutputError
+
+__all__ = ["FinishReason", "Generation", "Stats", "TokenLogprobs"]
+
+FinishReason = Literal["stop", "stop_string", "length", "timeout", "cancelled"]
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counts and seconds of one generation.
+
+    Attributes:
+        prompt_tokens: tokens of the prompt.
+        output_tokens: tokens emitted, forced ones and the end token included.
+        forwards: forward passes of the target, the one over the prompt included.
+        forced: emitted tokens that were the only legal one, so that nothing was drawn.
+        proposed: guesses of the drafter that the target checked; forced tokens do not count.
+        accepted: of those, how many stood.
+        drafter: name of the drafter, or "none" with the reason in `no_speculation`.
+        acceptance: "coupled", "token" or "block".
+        proposed_by_slot, accepted_by_slot: the same by place in the draft.
+        rounds_by_accepted: i -> rounds in which exactly i draft tokens stood.
+        retries: resampled generations after a failed final check; their work is in all counts.
+        seed: the seed in use; with it a sampled result can be drawn again.
+        draft_s, walk_s, mask_s, score_s, accept_s, compile_s: seconds by step.
+        first_token_s: seconds from the call to the first token that needed the target.
+        total_s: seconds of the whole call.
+        peak_memory_bytes: peak of the GPU's allocator, or of the process (resident set) on CPU.
+    """
+
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    forwards: int = 0
+    forced: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    drafter: str = "none"
+    no_speculation: str | None = None
+    acceptance: str = "coupled"
+    proposed_by_slot: list[int] = field(default_factory=list)
+    accepted_by_slot: list[int] = field(default_factory=list)
+    rounds_by_accepted: list[int] = field(default_factory=list)
+    retries: int = 0
+    seed: int | None = None
+    draft_s: float = 0.0
+    walk_s: float = 0.0
+    mask_s: float = 0.0
+    score_s: float = 0.0
+    accept_s: float = 0.0
+    compile_s: float = 0.0
+    first_token_s: float | None = None
+    total_s: float = 0.0
+    peak_memory_bytes: int | None = None
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """Emitted tokens by forward pass of the target."""
+        return self.output_tokens / self.forwards if self.forwards else float(self.output_tokens)
+
+    @property
+    def acceptance_length(self) -> float:
+        """Mean tokens by round: accepted guesses and the one that the target adds (the bonus)."""
+        return 1 + self.accepted / self.forwards if self.forwards else 0.0
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Accepted by proposed draft tokens; 0 when none was proposed."""
+        return self.accepted / self.proposed if self.proposed else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Emitted tokens by second of the whole call."""
+        return self.output_tokens / self.total_s if self.total_s else 0.0
+
+    @property
+    def grammar_share(self) -> float:
+        """Mask, walk and compile time as a share of the whole."""
+        spent = self.mask_s + self.walk_s + self.compile_s
+        return spent / self.total_s if self.total_s else 0.0
+
+    def note_round(self, proposed: int, accepted: int) -> None:
+        """Counts one round of the target."""
+        self.forwards += 1
+        self.proposed += proposed
+        self.accepted += accepted
+        for counts, reached in (
+            (self.proposed_by_slot, proposed),
+            (self.accepted_by_slot, accepted),
+        ):
+            counts.extend([0] * (reached - len(counts)))
+            for slot in range(reached):
+                counts[slot] += 1
+        self.rounds_by_accepted.extend([0] * (accepted + 1 - len(self.rounds_by_accepted)))
+        self.rounds_by_accepted[accepted] += 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every count, time and rate under its name, for a metrics system or JSON."""
+        rates = ("tokens_per_forward", "acceptance_length", "acceptance_rate", "tokens_per_s")
+        derived = {name: getattr(self, name) for name in (*rates, "grammar_share")}
+        return asdict(self) | derived
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """Log-probability of an emitted token: log-softmax of the masked logits, before temperature.
+
+    Attributes:
+        token_id: the emitted token.
+        logprob: its log-probability; 0.0 for a forced one.
+        top: the likeliest tokens and their log-probabilities, best first.
+    """
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A finished generation.
+
+    Attributes:
+        text: the answer, `prefix` included, without the end token.
+        token_ids: the emitted tokens, without prompt and prefix; an end token is the last.
+        finish_reason: "stop" (end token, or nothing can follow), "stop_string", or why it was cut:
+            "length", "timeout", "cancelled".
+        stats: what it cost.
+        logprobs: one entry per emitted token, when asked for.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    stats: Stats
+    logprobs: tuple[TokenLogprobs, ...] | None = None
+    _parse: Callable[[str], Any] = field(default=str, repr=False)
+
+    @cached_property
+    def value(self) -> Any:
+        """The parsed and validated value; the text itself without a constraint.
+
+        Raises:
+            IncompleteOutputError: the output was cut, so there is no value.
+            OutputValidationError: the complete text failed its final check.
+        """
+        if self.finish_reason in ("length", "timeout", "cancelled"):
+            raise IncompleteOutputError(
+                f"The output was cut ({self.finish_reason}) after {len(self.token_ids)} tokens: "
+                f"...{self.text[-60:]!r}. Raise max_new_tokens or timeout; the partial text is in "
+                "`.text`.",
+                text=self.text,
+                token_ids=self.token_ids,
+                finish_reason=self.finish_reason,
+            )
+        return self._parse(self.text)

@@ -1,0 +1,1 @@
+"""The target model: how it is fetched, loaded and run."""

@@ -1,0 +1,103 @@
+"""Target: the model whose distribution counts. Scores tokens over a cache; knows no grammar."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from xpress_struct.errors import ModelError, TokenizerMismatchError
+from xpress_struct.target.cache import TargetCache, why_not_croppable
+
+__all__ = ["Target", "TransformersTarget"]
+
+
+class Target(Protocol):
+    """What the round asks of a model.
+
+    Attributes:
+        width: number of logits, V.
+        device: where logits are.
+        max_length: longest sequence in tokens, or None when unknown.
+        no_speculation: why drafts cannot be scored (a cache that cannot go back), or None.
+    """
+
+    width: int
+    device: torch.device
+    max_length: int | None
+    no_speculation: str | None
+
+    def new_cache(self) -> TargetCache:
+        """An empty cache of one row."""
+
+    def score(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
+        """Runs `ids` after what is cached, and caches them.
+
+        Returns:
+            Logits float32 [rows, V] that follow each of the last `rows` ids.
+        """
+
+
+class TransformersTarget:
+    """A causal language model of transformers (>= 5.15). Safe for threads: state is in the cache.
+
+    Raises:
+        ModelError: the model is not a decoder-only model with a key/value cache.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model.eval()
+        config = model.config.get_text_config()
+        if getattr(model.config, "is_encoder_decoder", False) or not hasattr(model, "forward"):
+            raise ModelError(f"{type(model).__name__} is not a decoder-only language model.")
+        self.device = torch.device(model.device)
+        self.max_length: int | None = getattr(config, "max_position_embeddings", None)
+        self.width = _width(model, config)
+        accepted = inspect.signature(model.forward).parameters
+        self._cache_name = "cache" if "cache" in accepted else "past_key_values"
+        self._keeps_rows = "logits_to_keep" in accepted
+        if self._cache_name not in accepted and "kwargs" not in accepted:
+            raise ModelError(f"{type(model).__name__} takes no key/value cache.")
+        self.no_speculation = self._why_no_speculation()
+
+    def new_cache(self) -> TargetCache:
+        from transformers import DynamicCache
+
+        cache = DynamicCache(config=self.model.config.get_text_config())
+        return TargetCache(cache, rollback=self.no_speculation is None)
+
+    def score(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
+        if self.no_speculation is None or cache.lengths[0] == 0:
+            return self._forward(cache, ids, rows)
+        # Several recurrent models continue a cached state by one token at a time only.
+        kept = [self._forward(cache, [token], 1) for token in ids]
+        return torch.cat(kept[-rows:])
+
+    @torch.inference_mode()
+    def _forward(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
+        inputs = torch.tensor([list(ids)], device=self.device)
+        options: dict[str, Any] = {self._cache_name: cache.cache, "use_cache": True}
+        if self._keeps_rows:
+            options["logits_to_keep"] = rows
+        logits: Tensor = self.model(input_ids=inputs, **options).logits[0, -rows:]
+        cache.extend(len(ids))
+        return logits.float()
+
+    def _why_no_speculation(self) -> str | None:
+        if getattr(self.model, "_is_stateful", False):
+            return f"{type(self.model).__name__} keeps a recurrent state, which cannot go back"
+        from transformers import DynamicCache
+
+        return why_not_croppable(DynamicCache(config=self.model.config.get_text_config()))
+
+
+def _width(model: Any, config: Any) -> int:
+    head = model.get_output_embeddings()
+    weight = getattr(head, "weight", None)
+    width = config.vocab_size if weight is None else weight.shape[0]
+    if width < 1:
+        raise TokenizerMismatchError("The model has no output vocabulary.")
+    return int(width)
