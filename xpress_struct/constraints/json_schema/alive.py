@@ -1,0 +1,130 @@
+"""Which shapes hold at least one value, as far as a bounded look can tell."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from . import regular as rx
+from .limits import Blowup
+from .shapes import Arr, Num, Obj, Shape, Str, string_fits
+from .sites import Conj
+
+if TYPE_CHECKING:
+    from .expand import Expander
+
+__all__ = ["Alive", "key_fits"]
+
+_LOOK = 6
+"""Levels of members that are looked into."""
+
+
+class Alive:
+    """Callable: whether a shape may hold a value. False is certain, True is not."""
+
+    def __init__(self, ex: Expander) -> None:
+        self.ex = ex
+        self._strings: dict[Str, bool] = {}
+        self._depths: dict[Conj, int] = {}  # "yes" down to this depth; -1 is "no"
+        self._busy: set[Conj] = set()
+
+    def __call__(self, shape: Shape, depth: int = _LOOK) -> bool:
+        if isinstance(shape, Num):
+            return self._number(shape)
+        if isinstance(shape, Str):
+            return self._string(shape)
+        if isinstance(shape, Arr):
+            return self._array(shape, depth)
+        if isinstance(shape, Obj):
+            return self._object(shape, depth)
+        return True
+
+    def conj(self, terms: Conj, depth: int = _LOOK) -> bool:
+        known = self._depths.get(terms)
+        if known is not None and (known < 0 or known >= depth):
+            return known >= 0
+        if depth <= 0 or terms in self._busy:
+            return True
+        self._busy.add(terms)
+        try:
+            found = any(self(b.shape, depth - 1) for b in self.ex.conj(terms))
+        except Blowup:
+            found = True
+        finally:
+            self._busy.discard(terms)
+        self._depths[terms] = depth if found else -1
+        return found
+
+    @staticmethod
+    def _number(n: Num) -> bool:
+        if n.integer and n.low is not None and n.high is not None:
+            low, high = math.ceil(n.low), math.floor(n.high)
+            low += n.low_open and low == n.low
+            high -= n.high_open and high == n.high
+            if high - low < 64:
+                return any(
+                    v not in n.excluded and all((v / m).denominator == 1 for m in n.multiples)
+                    for v in map(type(n.low), range(low, high + 1))
+                )
+        return True
+
+    def _string(self, s: Str) -> bool:
+        if s.values is not None or not s.patterns:
+            return True
+        if len(s.patterns) == 1 and not s.low and s.high is None and rx.is_plain(s.patterns[0]):
+            return True
+        found = self._strings.get(s)
+        if found is None:
+            parts = list(s.patterns)
+            if s.low > 40 or (s.high or 0) > 40:
+                parts.append(rx.any_of_length(min(s.low, 40), None))
+            else:
+                parts.append(rx.any_of_length(s.low, s.high))
+            try:
+                found = not rx.automaton(rx.both(*parts), max_states=120, max_atoms=60).empty
+            except rx.TooComplex:
+                found = True
+            self._strings[s] = found
+        return found
+
+    def _array(self, a: Arr, depth: int) -> bool:
+        for i in range(min(a.low, len(a.prefix))):
+            if not self.conj(a.prefix[i], depth - 1):
+                return False
+        if a.low > len(a.prefix) and not self.conj(a.rest, depth - 1):
+            return False
+        for conj, least, _ in a.contains:
+            if least and a.high is not None and least > a.high:
+                return False
+            if least and not self.conj(conj, depth - 1):
+                return False
+        return True
+
+    def _object(self, o: Obj, depth: int) -> bool:
+        for name in o.required:
+            if not self.conj(o.value(name), depth - 1):
+                return False
+            if o.keys and key_fits(self.ex, o.keys, name) is False:
+                return False
+        if o.low > len(o.required) and all(not s.patterns for s in o.sources):
+            rest: Conj = tuple(t for s in o.sources for t in s.rest)
+            if not self.conj(rest, depth - 1):
+                possible = [n for n in o.names() if self.conj(o.value(n), depth - 1)]
+                return len(possible) >= o.low
+        return True
+
+
+def key_fits(ex: Expander, keys: Conj, name: str) -> bool | None:
+    """Whether `name` satisfies propertyNames; None when a note says that this is not known."""
+    unsure = False
+    try:
+        branches = ex.conj(keys)
+    except Blowup:
+        return None
+    for b in branches:
+        if isinstance(b.shape, Str):
+            fits = name in b.shape.values if b.shape.values is not None else string_fits(b.shape, name)
+            if fits and not b.notes:
+                return True
+            unsure |= fits
+    return None if unsure else False

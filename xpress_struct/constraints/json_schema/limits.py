@@ -1,0 +1,58 @@
+"""Budgets that keep the rewriting of a hostile schema short."""
+
+from __future__ import annotations
+
+from xpress_struct.errors import CompileLimitError
+
+__all__ = ["MAX_BRANCHES", "MAX_DEPTH", "MAX_NODES", "MAX_WORK", "Blowup", "Budget", "measure"]
+
+MAX_NODES = 400_000
+"""JSON values in one schema document."""
+MAX_DEPTH = 200
+"""Levels of nesting in one schema document."""
+MAX_BRANCHES = 400
+"""Alternatives of one product of subschemas; beyond it, the factor is checked after generation."""
+MAX_WORK = 400_000
+"""Intersections of alternatives in one rewriting; beyond it, CompileLimitError."""
+
+
+class Blowup(Exception):
+    """A product has too many alternatives."""
+
+
+class Budget:
+    """Counts work.
+
+    Raises:
+        CompileLimitError: from `spend`, when `limit` units are spent.
+    """
+
+    def __init__(self, limit: int = MAX_WORK) -> None:
+        self.limit, self.spent = limit, 0
+
+    def spend(self, units: int = 1) -> None:
+        self.spent += units
+        if self.spent > self.limit:
+            raise CompileLimitError(
+                f"the schema combines too many alternatives (more than {self.limit} intersections)"
+            )
+
+
+def measure(schema: object) -> None:
+    """Refuse documents that are too large or too deep.
+
+    Raises:
+        CompileLimitError: more than MAX_NODES values or MAX_DEPTH levels.
+    """
+    stack, count = [(schema, 1)], 0
+    while stack:
+        value, depth = stack.pop()
+        count += 1
+        if count > MAX_NODES:
+            raise CompileLimitError(f"the schema has more than {MAX_NODES} values")
+        if depth > MAX_DEPTH:
+            raise CompileLimitError(f"the schema is nested more than {MAX_DEPTH} levels deep")
+        if isinstance(value, dict):
+            stack += [(v, depth + 1) for v in value.values()]
+        elif isinstance(value, list):
+            stack += [(v, depth + 1) for v in value]

@@ -1,0 +1,285 @@
+"""Objects in the engine's schema language.
+
+Members stand in declared order: names as the keywords of the schema mention them first, then names that are
+only required, then all other keys. Keys that are not declared are never empty, never a declared name in
+another spelling, and never a declared name followed by a quote, a colon, a bracket or a blank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
+from math import comb
+from typing import TYPE_CHECKING, Any, Literal
+
+from xpress_struct.errors import UnsupportedFeatureError
+
+from . import regular as rx
+from .alive import key_fits
+from .limits import Blowup
+from .regex_text import literals, written
+from .shapes import Obj, Source, Str, join
+from .sites import Conj
+from .strings import outside
+
+if TYPE_CHECKING:
+    from .emit import Emitter
+
+__all__ = ["MAX_ANY_ORDER", "ObjectWriter"]
+
+MAX_ANY_ORDER = 5
+"""Most declared properties of one object whose order may be free (n! orders are compiled)."""
+_MAX_NAMED_KEYS = 64  # keys of a finite pattern that become properties
+_MAX_SUBSETS = 120  # alternatives for minProperties and maxProperties
+_MAX_REGIONS = 16  # classes of keys that overlapping patterns may make
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Keys that are not declared and whose values satisfy the same schema."""
+
+    language: rx.Regex
+    conj: Conj
+    open: bool  # some keyword's "everything else", not a pattern of the user's
+
+
+class ObjectWriter:
+    def __init__(self, emitter: Emitter, order: Literal["declared", "any"]) -> None:
+        self.emitter, self.ex, self.order = emitter, emitter.ex, order
+
+    def write(self, obj: Obj) -> list[dict[str, Any]]:
+        """Alternatives for the engine; notes go to the emitter."""
+        if not obj.sources and not obj.required and not obj.keys:
+            if not obj.low and obj.high is None:
+                return [self.emitter.any_object()]
+        obj = self._name_finite_patterns(obj)
+        names: dict[str, Conj] = {}
+        barred: list[str] = []
+        for name in obj.names():
+            conj = obj.value(name)
+            fits = key_fits(self.ex, obj.keys, name) if obj.keys else True
+            if fits is None:
+                self.emitter.note("propertyNames", "a name could not be compared with it")
+            if fits is False or not self.ex.member_alive(conj):
+                if name in obj.required:
+                    return []
+                barred.append(name)
+            else:
+                names[name] = conj
+        regions = self._regions(obj)
+        out = []
+        declared = [*names, *barred]
+        for chosen, absent, low, high in self._counts(obj, list(names), bool(regions)):
+            kept = {n: c for n, c in names.items() if n not in absent}
+            out += self._body(kept, chosen, regions, declared, low, high)
+        return out
+
+    # keys that are not declared -------------------------------------------------------------------------
+
+    def _name_finite_patterns(self, obj: Obj) -> Obj:
+        """Finite patterns, and finite propertyNames, become declared names."""
+        extra: list[str] = []
+        for source in obj.sources:
+            for pattern, _ in source.patterns:
+                some = literals(pattern, _MAX_NAMED_KEYS)
+                extra += some or ()
+        if obj.keys:
+            named = self._enumerated(obj.keys)
+            if named is not None:
+                declared = set(obj.names())
+                extra += [n for n in named if n not in declared]
+        extra = [n for n in dict.fromkeys(extra) if n not in set(obj.names())]
+        if not extra:
+            return obj
+        return replace(obj, sources=(*obj.sources, Source(tuple((n, ()) for n in extra))))
+
+    def _enumerated(self, keys: Conj) -> list[str] | None:
+        try:
+            branches = [b for b in self.ex.conj(keys) if isinstance(b.shape, Str)]
+        except Blowup:
+            return None
+        found: list[str] = []
+        for b in branches:
+            values = b.shape.values if isinstance(b.shape, Str) else None
+            if values is None or len(values) > _MAX_NAMED_KEYS:
+                return None
+            found += values
+        return found
+
+    def _regions(self, obj: Obj) -> list[_Region]:
+        """Classes of undeclared keys with a possible value."""
+        patterns: list[rx.Regex] = []
+        for source in obj.sources:
+            for pattern, _ in source.patterns:
+                if literals(pattern, _MAX_NAMED_KEYS) is None and pattern not in patterns:
+                    patterns.append(pattern)
+        parts: list[tuple[rx.Regex, frozenset[rx.Regex]]] = [(rx.ALL, frozenset())]
+        for pattern in patterns:
+            split = []
+            for language, matched in parts:
+                split.append((rx.both(language, pattern), matched | {pattern}))
+                split.append((rx.both(language, rx.negate(pattern)), matched))
+            parts = [p for p in split if self._possible(p[0])]
+            if len(parts) > _MAX_REGIONS:
+                self.emitter.note("patternProperties", "too many patterns overlap")
+                return [_Region(rx.ALL, (), True)]
+        merged: dict[Conj, tuple[rx.Regex, bool]] = {}
+        for language, matched in parts:
+            conj: Conj = ()
+            for source in obj.sources:
+                found = [c for p, c in source.patterns if p in matched]
+                for one in found or [source.rest]:
+                    conj = join(conj, one)
+            if self.ex.member_alive(conj):
+                before, was_open = merged.get(conj, (rx.NOTHING, False))
+                merged[conj] = (rx.alt(before, language), was_open or not matched)
+        out = [_Region(language, conj, free) for conj, (language, free) in merged.items()]
+        if obj.keys:
+            out = self._named(obj.keys, out)
+        return out
+
+    def _possible(self, language: rx.Regex) -> bool:
+        return self.emitter.alive(Str(1, None, (language,)))
+
+    def _named(self, keys: Conj, regions: list[_Region]) -> list[_Region]:
+        """The regions cut down to propertyNames."""
+        try:
+            branches = [b for b in self.ex.conj(keys) if isinstance(b.shape, Str)]
+        except Blowup:
+            self.emitter.note("propertyNames", "too many alternatives")
+            return regions
+        languages: list[rx.Regex] = []
+        for b in branches:
+            self.emitter.take(b.notes)
+            shape = b.shape
+            assert isinstance(shape, Str)
+            if shape.values is not None:
+                continue  # they are declared by now
+            parts = list(shape.patterns)
+            if shape.low or shape.high is not None:
+                parts.append(rx.any_of_length(shape.low, shape.high))
+            if shape.excluded:
+                parts.append(outside(sorted(shape.excluded), as_keys=False))
+            languages.append(rx.both(*parts))
+        allowed = rx.alt(*languages)
+        cut = (replace(r, language=rx.both(r.language, allowed)) for r in regions)
+        return [r for r in cut if self._possible(r.language)]
+
+    def _patterns(self, regions: list[_Region], declared: list[str]) -> dict[str, Any]:
+        """patternProperties for the engine: disjoint, and clear of `declared`."""
+        out: dict[str, Any] = {}
+        for region in regions:
+            clear = outside(declared, as_keys=True) if declared else rx.any_of_length(1, None)
+            wanted = [rx.both(region.language, clear), region.language]
+            if not region.open:
+                # the engine itself keeps declared names from matching a pattern
+                wanted = [region.language, rx.both(region.language, clear)]
+            for language in wanted:
+                try:
+                    text = written(language)
+                except (rx.TooComplex, RecursionError):
+                    continue
+                if text is not None:
+                    out[text] = self.emitter.value(region.conj)
+                break
+            else:
+                self.emitter.note("patternProperties", "the patterns are too complex together")
+                out["^(?s:.)+$"] = self.emitter.value(())
+                return out
+        return out
+
+    # numbers of members ---------------------------------------------------------------------------------
+
+    def _counts(
+        self, obj: Obj, names: list[str], more: bool
+    ) -> Iterator[tuple[list[str], set[str], int, int | None]]:
+        """(required, absent, minProperties, maxProperties) of alternatives that the engine takes."""
+        required = [n for n in names if n in obj.required]
+        optional = [n for n in names if n not in obj.required]
+        low = obj.low if obj.low > len(required) else 0
+        high = obj.high
+        if high is not None and not more and high >= len(names):
+            high = None
+        if not low and high is None:
+            yield required, set(), 0, None
+            return
+        if not optional:
+            yield required, set(), low, high
+            return
+        missing = max(low - len(required), 0)
+        if high is None and comb(len(optional), missing) + missing <= _MAX_SUBSETS:
+            yield from self._at_least(required, optional, missing, more)
+            return
+        room = len(optional) if high is None else min(high - len(required), len(optional))
+        total = sum(comb(len(optional), k) for k in range(room + 1))
+        if total <= _MAX_SUBSETS:
+            for k in range(room + 1):
+                for some in combinations(optional, k):
+                    chosen = [n for n in names if n in required or n in some]
+                    if more or len(chosen) >= low:
+                        absent = set(optional) - set(some)
+                        yield chosen, absent, low if low > len(chosen) else 0, high if more else None
+            return
+        keyword = "maxProperties" if high is not None else "minProperties"
+        self.emitter.note(keyword, "there are too many sets of optional properties")
+        yield required, set(), 0, None
+
+    @staticmethod
+    def _at_least(
+        required: list[str], optional: list[str], missing: int, more: bool
+    ) -> Iterator[tuple[list[str], set[str], int, int | None]]:
+        """Split by which optional properties are the first `missing` ones."""
+        for taken in range(missing + 1):
+            if taken < missing and not more:
+                continue
+            for some in combinations(range(len(optional)), taken):
+                last = some[-1] if some and taken == missing else len(optional)
+                absent = {n for i, n in enumerate(optional[:last]) if i not in some}
+                chosen = required + [optional[i] for i in some]
+                low = len(required) + missing if taken < missing else 0
+                yield chosen, absent, low, None
+
+    # one alternative ------------------------------------------------------------------------------------
+
+    def _body(
+        self,
+        names: dict[str, Conj],
+        required: list[str],
+        regions: list[_Region],
+        declared: list[str],
+        low: int,
+        high: int | None,
+    ) -> list[dict[str, Any]]:
+        members = {n: self.emitter.value(c) for n, c in names.items()}
+        dead = [n for n, s in members.items() if s is False]
+        if any(n in required for n in dead):
+            return []
+        for n in dead:
+            del members[n]
+        body: dict[str, Any] = {"type": "object"}
+        patterns = self._patterns(regions, declared)
+        patterns = {p: s for p, s in patterns.items() if s is not False}
+        self.emitter.open_keys |= bool(patterns)
+        if patterns:
+            body["patternProperties"] = patterns
+        body["additionalProperties"] = False
+        if required:
+            body["required"] = required
+        if low:
+            body["minProperties"] = low
+        if high is not None:
+            body["maxProperties"] = high
+        orders = [list(members)]
+        if self.order == "any" and len(members) > 1:
+            if len(members) > MAX_ANY_ORDER:
+                raise UnsupportedFeatureError(
+                    f'key_order="any" is for objects of at most {MAX_ANY_ORDER} properties, '
+                    f"this one has {len(members)}",
+                    feature="key_order",
+                    pointer=self.emitter.pointer,
+                )
+            orders = [list(p) for p in permutations(members)]
+        if not members:
+            return [body]
+        return [{**body, "properties": {n: members[n] for n in order}} for order in orders]

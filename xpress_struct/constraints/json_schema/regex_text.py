@@ -1,0 +1,252 @@
+"""From a JSON Schema pattern to a regular language, and from a language to the engine's syntax.
+
+`language` gives the set of whole texts in which the pattern is found (JSON Schema searches, it does not
+anchor); `written` gives a regular expression for Rust's `regex` syntax, without look-around.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from . import charset as cs
+from . import regular as rx
+from .ecma import Alt, Cat, Class, End, Look, Node, PatternError, Rep, Start, parse
+
+__all__ = ["MAX_TEXT", "language", "literals", "written"]
+
+MAX_TEXT = 60_000
+"""Longest regular expression (characters) that is handed to the engine."""
+
+_SPECIAL = frozenset("\\.+*?()|[]{}^$#&-~/\"'<>=!:, ")
+
+
+def _char(code: int) -> str:
+    ch = chr(code)
+    if ch.isascii() and (ch.isalnum() or ch == "_"):
+        return ch
+    if ch in _SPECIAL or code < 0x21 or code > 0x7E:
+        return f"\\x{{{code:x}}}"
+    return ch
+
+
+def _class(charset: cs.Charset) -> str:
+    if charset == cs.ANY:
+        return "(?s:.)"
+    if len(charset) == 1 and charset[0][0] == charset[0][1]:
+        return _char(charset[0][0])
+    body, sign = charset, ""
+    outside = cs.complement(charset)
+    if outside and len(outside) < len(charset):
+        body, sign = outside, "^"
+    text = "".join(
+        _char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in body
+    )
+    return f"[{sign}{text}]"
+
+
+def _bounds(low: int, high: int | None) -> str:
+    plain = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
+    if plain:
+        return plain
+    if high is None:
+        return f"{{{low},}}"
+    return f"{{{low}}}" if low == high else f"{{{low},{high}}}"
+
+
+def _plain(r: rx.Regex) -> str:
+    if r.kind == "nothing":
+        return "[a&&b]"
+    if r.kind == "empty":
+        return "(?:)"
+    if r.kind == "set":
+        return _class(r.charset)
+    if r.kind == "cat":
+        return "".join(_grouped(p, "alt") for p in r.parts)
+    if r.kind == "alt":
+        rest = [p for p in r.parts if p is not rx.EPSILON]
+        text = "|".join(_plain(p) for p in rest)
+        if len(rest) < len(r.parts):
+            return f"(?:{text})?"
+        return text
+    body = r.parts[0]
+    return _grouped(body, "alt", "cat", "rep") + _bounds(*r.bounds)
+
+
+def _grouped(r: rx.Regex, *kinds: str) -> str:
+    text = _plain(r)
+    return f"(?:{text})" if r.kind in kinds else text
+
+
+def _eliminate(a: rx.Automaton) -> rx.Regex:
+    """State elimination, cheapest state first."""
+    count = len(a.edges)
+    start, end = count, count + 1
+    out: dict[int, dict[int, rx.Regex]] = {s: {} for s in range(count + 2)}
+    into: dict[int, set[int]] = {s: set() for s in range(count + 2)}
+
+    def add(s: int, t: int, r: rx.Regex) -> None:
+        out[s][t] = rx.alt(out[s].get(t, rx.NOTHING), r)
+        into[t].add(s)
+
+    for s, row in enumerate(a.edges):
+        for t, some in row.items():
+            add(s, t, rx.chars(some))
+    add(start, 0, rx.EPSILON)
+    for s in a.final:
+        add(s, end, rx.EPSILON)
+    left = set(range(count))
+    while left:
+        s = min(left, key=lambda q: (len(into[q] - {q}) * len(out[q].keys() - {q}), q))
+        left.discard(s)
+        loop = rx.repeat(out[s].pop(s, rx.NOTHING), 0, None)
+        into[s].discard(s)
+        for before in into[s]:
+            first = out[before].pop(s)
+            for after, last in out[s].items():
+                add(before, after, rx.cat(first, loop, last))
+        for after in out[s]:
+            into[after].discard(s)
+        out[s] = {}
+    return out[start].get(end, rx.NOTHING)
+
+
+def written(r: rx.Regex) -> str | None:
+    """Rust syntax for the whole texts of `r`, anchored at both ends; None when there are none.
+
+    Raises:
+        TooComplex: `r` uses and/not and its automaton, or the text itself, exceeds the limits.
+    """
+    if not rx.is_plain(r):
+        a = rx.automaton(r)
+        if a.empty:
+            return None
+        r = _eliminate(a)
+    if r is rx.NOTHING:
+        return None
+    text = _plain(r)
+    if len(text) > MAX_TEXT:
+        raise rx.TooComplex("the regular expression grows too long")
+    return f"^(?:{text})$"
+
+
+class _Translation:
+    def __init__(self, either: bool) -> None:
+        self.either = either
+
+    def pure(self, node: Node) -> rx.Regex:
+        """The texts that `node` itself consumes; it holds no anchor and no look-ahead."""
+        if isinstance(node, Class):
+            return rx.chars(node.either if self.either else node.both)
+        if isinstance(node, Cat):
+            return rx.cat(*(self.pure(p) for p in node.parts))
+        if isinstance(node, Alt):
+            return rx.alt(*(self.pure(p) for p in node.options))
+        if isinstance(node, Rep):
+            return rx.repeat(self.pure(node.body), node.low, node.high)
+        raise PatternError("an anchor or look-ahead inside a repetition")
+
+    def follow(self, node: Node, begin: bool, first: rx.Regex, later: rx.Regex) -> rx.Regex:
+        """Rests of text in which `node` matches here and `first` or `later` matches after it.
+
+        `begin` says that "here" is the start of the text; `first` is what follows when `node` consumed
+        nothing there, `later` what follows anywhere else.
+        """
+        if not _has_assertion(node):
+            body = self.pure(node)
+            if not begin or first is later:
+                return rx.cat(body, later)
+            consumed = rx.cat(_non_empty(body), later)
+            return rx.alt(first, consumed) if body.nullable else consumed
+        if isinstance(node, Start):
+            return first if begin else rx.NOTHING
+        if isinstance(node, End):
+            # Python's "$" also stands before a final newline
+            end = rx.repeat(rx.literal("\n"), 0, 1) if self.either else rx.EPSILON
+            return rx.both(end, first if begin else later)
+        if isinstance(node, Look):
+            inner = _Translation(self.either != node.negative)
+            ahead = inner.follow(node.body, begin, rx.ALL, rx.ALL)
+            return rx.both(
+                rx.negate(ahead) if node.negative else ahead, first if begin else later
+            )
+        if isinstance(node, Alt):
+            return rx.alt(*(self.follow(o, begin, first, later) for o in node.options))
+        if isinstance(node, Cat):
+            at_begin, elsewhere = first, later
+            for part in reversed(node.parts):
+                at_begin, elsewhere = (
+                    self.follow(part, True, at_begin, elsewhere),
+                    self.follow(part, False, elsewhere, elsewhere),
+                )
+            return at_begin if begin else elsewhere
+        assert isinstance(node, Rep)
+        if node.low == 0 and node.high == 1:
+            return rx.alt(
+                first if begin else later, self.follow(node.body, begin, first, later)
+            )
+        if (node.low, node.high) == (1, 1):
+            return self.follow(node.body, begin, first, later)
+        raise PatternError("an anchor or look-ahead inside a repetition")
+
+
+def _non_empty(body: rx.Regex) -> rx.Regex:
+    if not body.nullable:
+        return body
+    if body.kind == "rep" and body.bounds[0] == 0 and not body.parts[0].nullable:
+        return rx.repeat(body.parts[0], 1, body.bounds[1])
+    return rx.both(body, rx.any_of_length(1, None))
+
+
+def _has_assertion(node: Node) -> bool:
+    if isinstance(node, (Start, End, Look)):
+        return True
+    if isinstance(node, Rep):
+        return _has_assertion(node.body)
+    if isinstance(node, (Cat, Alt)):
+        return any(_has_assertion(p) for p in (node.parts if isinstance(node, Cat) else node.options))
+    return False
+
+
+@lru_cache(maxsize=4096)
+def language(pattern: str, *, either: bool = False) -> rx.Regex:
+    """Texts in which `pattern` is found by every dialect, or (`either`) by at least one of them.
+
+    Raises:
+        PatternError: see `ecma.parse`.
+    """
+    tree = parse(pattern)
+    reading = _Translation(either)
+    here = reading.follow(tree, True, rx.ALL, rx.ALL)
+    beyond = reading.follow(tree, False, rx.ALL, rx.ALL)
+    if beyond is rx.NOTHING:
+        return here
+    if here is beyond:
+        return rx.cat(rx.ALL, here)
+    return rx.alt(here, rx.cat(rx.any_of_length(1, None), beyond))
+
+
+def literals(r: rx.Regex, limit: int) -> list[str] | None:
+    """The texts of `r` when it is finite and has at most `limit` of them, else None."""
+    if r is rx.EPSILON:
+        return [""]
+    if r is rx.NOTHING:
+        return []
+    if r.kind == "set":
+        return cs.members(r.charset, limit)
+    if r.kind == "rep":
+        low, high = r.bounds
+        if high is None or high > limit:
+            return None
+        r = rx.alt(*(rx.cat(*[r.parts[0]] * n) for n in range(low, high + 1)))
+        return literals(r, limit) if r.kind != "rep" else None
+    if r.kind not in ("cat", "alt"):
+        return None
+    found: list[str] = [""] if r.kind == "cat" else []
+    for part in r.parts:
+        some = literals(part, limit)
+        if some is None:
+            return None
+        found = [a + b for a in found for b in some] if r.kind == "cat" else found + some
+        if len(found) > limit:
+            return None
+    return list(dict.fromkeys(found))

@@ -1,0 +1,75 @@
+"""The schema rewriter: any JSON Schema in, a schema that the engine compiles exactly out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from xpress_struct.errors import ArgumentError, SchemaError
+
+from . import regular as rx
+from .alive import Alive
+from .emit import Emitter
+from .expand import Expander, Settings
+from .keywords import CONSTRAINTS
+from .limits import measure
+from .prune import prune
+from .report import Rewritten
+from .sites import Places, Term
+
+__all__ = ["rewrite"]
+
+
+
+def rewrite(
+    schema: Any,
+    *,
+    registry: Mapping[str, Any] | None = None,
+    formats: Literal["known", "ignore"] = "known",
+    key_order: Literal["declared", "any"] = "declared",
+    bounded_numbers: bool = True,
+    openapi: bool = False,
+) -> Rewritten:
+    """Rewrite `schema` (drafts 4, 6, 7, 2019-09, 2020-12; without `$schema`: 2020-12).
+
+    Args:
+        registry: documents that `$ref` may name, by URI. The metaschemas of the drafts are known.
+        formats: "known" writes strings of the formats in `formats.FORMATS` in that format and takes other
+            formats as annotations; "ignore" takes all as annotations, as the standard does by default.
+        key_order: "declared" writes members in declared order; "any" takes every order of the declared
+            members of objects with at most `objects.MAX_ANY_ORDER` of them.
+        bounded_numbers: keep digits within the limits of `numbers.py`; False lets numbers without bounds have
+            any number of digits and an exponent.
+        openapi: `nullable: true` beside `type` also takes null.
+
+    Raises:
+        SchemaError: the schema is malformed, refers to nothing or to itself, or no value satisfies it.
+        CompileLimitError: it is larger than `limits.py` allows.
+        UnsupportedFeatureError: key_order="any" on an object with too many properties.
+        ArgumentError: an option has a value that is not listed.
+    """
+    for name, value, known in (
+        ("formats", formats, ("known", "ignore")),
+        ("key_order", key_order, ("declared", "any")),
+    ):
+        if value not in known:
+            raise ArgumentError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+    measure(schema)
+    rx.trim_cache()
+    places = Places(schema, registry or {})
+    ex = Expander(places, Settings(formats, openapi))
+    alive = Alive(ex)
+    ex.alive, ex.member_alive = alive, alive.conj
+    emitter = Emitter(ex, alive, key_order, bounded_numbers)
+    root = () if schema is True else (Term(places.root),)
+    found, used = prune(emitter.run(root), emitter.definitions)
+    if found is False:
+        raise SchemaError("no value satisfies the schema")
+    notes = sorted({note for made in used for note in made.notes})
+    checked = {note.keyword for note in notes}
+    return Rewritten(
+        schema=found,
+        enforced=tuple(sorted((ex.keywords_seen & CONSTRAINTS) - checked)),
+        checked_after=tuple(notes),
+        open_keys=any(made.open_keys for made in used),
+    )

@@ -1,0 +1,83 @@
+"""Complete JSON text -> checked value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+from jsonschema.exceptions import best_match
+from pydantic import TypeAdapter, ValidationError
+
+from xpress_struct.errors import OutputValidationError, SchemaError
+
+__all__ = ["SchemaParser", "TypeParser", "load_json"]
+
+
+def load_json(text: str) -> Any:
+    """Standard JSON only: no NaN or Infinity, no key twice in one object.
+
+    Raises:
+        OutputValidationError: the text is not that.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except ValueError as error:
+        raise OutputValidationError(f"The output is not JSON: {error}", text=text) from None
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+class SchemaParser:
+    """Parses and validates with jsonschema, in the draft that the schema names."""
+
+    def __init__(self, schema: Any) -> None:
+        validator = jsonschema.validators.validator_for(
+            schema, default=jsonschema.Draft202012Validator
+        )
+        try:
+            validator.check_schema(schema)
+        except jsonschema.SchemaError as error:
+            path = "".join(f"/{str(p).replace('~', '~0').replace('/', '~1')}" for p in error.path)
+            raise SchemaError(
+                f"Not a valid JSON Schema: {error.message}", pointer=path
+            ) from None
+        self._validator = validator(schema)
+
+    def __call__(self, text: str) -> Any:
+        value = load_json(text)
+        error = best_match(self._validator.iter_errors(value))
+        if error is not None:
+            raise OutputValidationError(
+                f"The output does not satisfy the schema: {error.message} (at {error.json_path}, "
+                f"keyword {error.validator!r}).",
+                text=text,
+            )
+        return value
+
+
+class TypeParser:
+    """Parses and validates with pydantic, into the type."""
+
+    def __init__(self, adapter: TypeAdapter[Any]) -> None:
+        self._adapter = adapter
+
+    def __call__(self, text: str) -> Any:
+        load_json(text)
+        try:
+            return self._adapter.validate_json(text)
+        except ValidationError as error:
+            raise OutputValidationError(
+                f"The output does not validate as its type: {error}", text=text
+            ) from error

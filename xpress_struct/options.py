@@ -1,0 +1,153 @@
+"""The keyword arguments of generation: names, defaults, and what each may be."""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, get_args
+
+from xpress_struct.drafting.drafter import Drafter
+from xpress_struct.errors import ArgumentError, UnknownArgumentError
+from xpress_struct.sampling import Rule, SamplingParams
+
+__all__ = ["GenerateOptions", "Options"]
+
+
+class GenerateOptions(TypedDict, total=False):
+    """Keyword arguments of `generate`, `stream` and `generate_json`; see `Options`."""
+
+    prefix: str
+    chat: bool | None
+    chat_template_kwargs: Mapping[str, Any] | None
+    max_new_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    do_sample: bool | None
+    seed: int | None
+    stop_strings: str | Sequence[str] | None
+    include_stop_string: bool
+    timeout: float | None
+    cancel: threading.Event | None
+    logprobs: int
+    drafter: Drafter | str | None
+    block_length: int
+    acceptance: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to generate.
+
+    Attributes:
+        prefix: text that the answer begins with; part of the text and of the value.
+        chat: None uses the chat template when there is one; False forces raw text.
+        chat_template_kwargs: passed to the chat template.
+        max_new_tokens: bound on emitted tokens, forced ones and the end token included.
+        temperature, top_k, top_p, min_p: as in `transformers.generate`; 0 is greedy, the default.
+        do_sample: may be given, and must agree with the temperature.
+        seed: makes a sampled result repeatable; None takes a random one, reported in the stats.
+        stop_strings: texts that end the answer. Under a constraint the grammar comes first: one
+            counts only where the text that is kept is whole.
+        include_stop_string: keep it in the text.
+        timeout: seconds after which no round starts; the result is then cut.
+        cancel: an event that ends the generation before its next round.
+        logprobs: report this many likeliest tokens per place; 0 reports nothing.
+        drafter: "model" takes the model's; "lookup", None, or an object for this call.
+        block_length: guesses per round, at most.
+        acceptance: "coupled" (default: the tokens of decoding without speculation), "token", "block".
+
+    Raises:
+        ArgumentError: a value cannot be honoured.
+    """
+
+    prefix: str = ""
+    chat: bool | None = None
+    chat_template_kwargs: Mapping[str, Any] | None = None
+    max_new_tokens: int = 1024
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    do_sample: bool | None = None
+    seed: int | None = None
+    stop_strings: str | Sequence[str] | None = None
+    include_stop_string: bool = False
+    timeout: float | None = None
+    cancel: threading.Event | None = None
+    logprobs: int = 0
+    drafter: Drafter | str | None = "model"
+    block_length: int = 16
+    acceptance: Rule = "coupled"
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Options:
+        """Options from keyword arguments.
+
+        Raises:
+            UnknownArgumentError: a name is not known; the nearest known one is named.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(_FAMILIAR.get(name, name), known, 1, 0.5)
+                hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(known)}."
+                raise UnknownArgumentError(f"Unknown argument {name!r}.{hint}")
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        self.sampling  # noqa: B018  (its own checks)
+        for name, least in (("max_new_tokens", 1), ("block_length", 1), ("logprobs", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ArgumentError(f"{name}={value!r}: it must be a whole number >= {least}.")
+        if self.acceptance not in get_args(Rule):
+            raise ArgumentError(
+                f"acceptance={self.acceptance!r}: it must be one of {get_args(Rule)}."
+            )
+        if self.do_sample is not None and self.do_sample == self.sampling.greedy:
+            raise ArgumentError(
+                f"do_sample={self.do_sample} does not agree with temperature={self.temperature}: "
+                "a temperature above 0 samples, 0 is greedy."
+            )
+        if self.timeout is not None and self.timeout <= 0:
+            raise ArgumentError(f"timeout={self.timeout!r}: it must be above 0 seconds, or None.")
+        if any(not isinstance(stop, str) or not stop for stop in self.stops):
+            raise ArgumentError("stop_strings must be non-empty texts.")
+
+    @property
+    def sampling(self) -> SamplingParams:
+        """The sampling part."""
+        return SamplingParams(self.temperature, self.top_k, self.top_p, self.min_p)
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Stop strings as a tuple."""
+        if self.stop_strings is None:
+            return ()
+        return (self.stop_strings,) if isinstance(self.stop_strings, str) else (*self.stop_strings,)
+
+    @property
+    def deadline(self) -> float | None:
+        """The moment on `time.perf_counter` at which the timeout is over, from now."""
+        return None if self.timeout is None else time.perf_counter() + self.timeout
+
+    def draw_seed(self) -> int:
+        """The seed, or a fresh random one."""
+        return secrets.randbits(63) if self.seed is None else self.seed
+
+
+# Names that other libraries use for the same thing.
+_FAMILIAR = {
+    "max_tokens": "max_new_tokens",
+    "max_length": "max_new_tokens",
+    "stop": "stop_strings",
+    "max_time": "timeout",
+    "assistant_model": "drafter",
+    "schema": "constraint",
+}
