@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -16,12 +17,12 @@ from xpress_struct.decoding.loop import Decoder, Request
 from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.drafting.drafter import Drafter
 from xpress_struct.drafting.lookup import LookupDrafter
-from xpress_struct.errors import ArgumentError
+from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
 from xpress_struct.prompt import Prompt, encode_prompt, with_schema
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
-from xpress_struct.stream import Stream
+from xpress_struct.stream import BufferedStream, Stream
 from xpress_struct.target.loading import load_target
 from xpress_struct.target.target import Target
 
@@ -71,20 +72,38 @@ class Model:
         Raises:
             ArgumentError, UnknownArgumentError: an argument cannot be honoured.
             DeadEndError: the vocabulary cannot spell what the constraint asks for.
+            OutputValidationError: every attempt failed a check that the mask cannot make.
         """
-        with self.stream(prompt, constraint, **options) as stream:
-            for _ in stream:
-                pass
-            return stream.result
+        return self._complete(prompt, constraint, Options.read(options), row=0)
 
     def stream(
         self,
         prompt: Prompt,
         constraint: Constraint | None = None,
+        *,
+        buffered: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Stream:
-        """The same as `generate`, piece by piece; see `Stream`. Use it in a `with` block."""
-        return self._start(prompt, constraint, Options.read(options), row=0)
+        """The same as `generate`, piece by piece; see `Stream`. Use it in a `with` block.
+
+        Args:
+            buffered: give the text in one piece, after its final check.
+
+        Raises:
+            UnsupportedFeatureError: the constraint has checks that the mask cannot make, so that a
+                piece might have to be taken back; `buffered=True` is the way.
+        """
+        read = Options.read(options)
+        if buffered:
+            return BufferedStream(lambda: self._complete(prompt, constraint, read, row=0))
+        if isinstance(constraint, Constraint) and constraint.checked_after:
+            names = ", ".join(sorted({item.keyword for item in constraint.checked_after}))
+            raise UnsupportedFeatureError(
+                f"This constraint is partly checked after generation ({names}), so its text cannot "
+                "be streamed as final. Pass buffered=True to get it in one piece.",
+                feature="stream",
+            )
+        return self._start(prompt, constraint, read, 0, read.deadline)
 
     def generate_many(
         self,
@@ -107,10 +126,8 @@ class Model:
             raise ArgumentError("num_samples > 1 needs temperature > 0: greedy samples are equal.")
         results = []
         for row in range(len(prompts) * num_samples):
-            with self._start(prompts[row // num_samples], constraint, read, row) as stream:
-                for _ in stream:
-                    pass
-                results.append(stream.result)
+            prompt = prompts[row // num_samples]
+            results.append(self._complete(prompt, constraint, read, row))
         return results
 
     def generate_json(
@@ -122,26 +139,63 @@ class Model:
         **options: Unpack[GenerateOptions],
     ) -> Any:
         """Generates a JSON document and returns its typed value; see the module's function."""
-        constraint = (
-            type_or_schema if isinstance(type_or_schema, Constraint) else json_schema(type_or_schema)
-        )
+        constraint = type_or_schema if isinstance(type_or_schema, Constraint) else json_schema(type_or_schema)
+        if schema_in_prompt not in (True, False, "auto"):
+            raise ArgumentError(f"schema_in_prompt={schema_in_prompt!r}: True, False or 'auto'.")
         if schema_in_prompt == "auto":
-            chat = options.get("chat")
-            has_template = bool(getattr(self.tokenizer, "chat_template", None))
-            schema_in_prompt = not _is_ids(prompt) and (has_template if chat is None else chat)
-        if schema_in_prompt and constraint.schema is not None:
+            prompt = self.prompt_with_schema(prompt, constraint, chat=options.get("chat"))
+        elif schema_in_prompt:
             prompt = with_schema(prompt, constraint.schema)
         return self.generate(prompt, constraint, **options).value
 
-    def _start(
+    def prompt_with_schema(
+        self, prompt: Prompt, constraint: Constraint, *, chat: bool | None = None
+    ) -> Prompt:
+        """The prompt with the constraint's schema after it, where a chat template is used."""
+        has_template = bool(getattr(self.tokenizer, "chat_template", None))
+        if _is_ids(prompt) or constraint.schema is None or not (has_template and chat is not False):
+            return prompt
+        return with_schema(prompt, constraint.schema)
+
+    def _complete(
         self, prompt: Prompt, constraint: Constraint | None, options: Options, row: int
+    ) -> Generation:
+        """Runs a request to its end; draws again where a check on the finished text fails."""
+        seed, deadline = options.draw_seed(), options.deadline
+        earlier: Stats | None = None
+        for attempt in range(options.max_retries + 1):
+            read = replace(options.for_retry if attempt else options, seed=seed + attempt)
+            with self._start(prompt, constraint, read, row, deadline) as stream:
+                for _ in stream:
+                    pass
+            result = stream.result
+            if earlier is not None:
+                result.stats.add_discarded(earlier)
+            if constraint is None or not constraint.checked_after or not result.complete:
+                return result
+            try:
+                result.value  # noqa: B018
+                return result
+            except OutputValidationError as error:
+                earlier, failed = result.stats, error
+        raise OutputValidationError(
+            f"{options.max_retries + 1} texts failed a check that the mask cannot make "
+            f"(see constraint.checked_after). The last: {failed}",
+            text=failed.text,
+        ) from failed
+
+    def _start(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None,
+        options: Options,
+        row: int,
+        deadline: float | None,
     ) -> Stream:
         started = time.perf_counter()
-        deadline = options.deadline
         if constraint is not None and not isinstance(constraint, Constraint):
             raise ArgumentError(
-                f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or "
-                "xs.lark."
+                f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or xs.lark."
             )
         ids = self._prompt_ids(prompt, options)
         stats = Stats(prompt_tokens=len(ids), acceptance=options.acceptance)
@@ -197,7 +251,7 @@ class Model:
             raise ArgumentError(
                 f"The prompt has {len(ids)} tokens; the model takes {longest}, answer included."
             )
-        return ids  # type: ignore[return-value]
+        return ids
 
     def _drafter_of(self, options: Options, stats: Stats) -> Drafter | None:
         drafter = self.drafter if options.drafter == "model" else _drafter(options.drafter)
@@ -287,10 +341,11 @@ def stream(
     constraint: Constraint | None = None,
     *,
     model: Model | str | Path | None = None,
+    buffered: bool = False,
     **options: Unpack[GenerateOptions],
 ) -> Stream:
     """Streams text under a constraint; see `Model.stream`. The default model is the embedded one."""
-    return _resolve(model).stream(prompt, constraint, **options)
+    return _resolve(model).stream(prompt, constraint, buffered=buffered, **options)
 
 
 def generate_many(
@@ -354,9 +409,7 @@ def generate_json(
         SchemaError, UnsupportedFeatureError: the schema cannot be honoured.
         OutputValidationError: a check in Python failed on the finished value.
     """
-    return _resolve(model).generate_json(
-        prompt, type_or_schema, schema_in_prompt=schema_in_prompt, **options
-    )
+    return _resolve(model).generate_json(prompt, type_or_schema, schema_in_prompt=schema_in_prompt, **options)
 
 
 def _drafter(drafter: Drafter | str | None) -> Drafter | None:

@@ -56,9 +56,7 @@ class GrammarError(XPressError, ValueError):
         line, column: place of the fault in the grammar's text, counted from 1, or None.
     """
 
-    def __init__(
-        self, message: str, *, line: int | None = None, column: int | None = None
-    ) -> None:
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         self.line, self.column = line, column
         super().__init__(message)
 
@@ -102,9 +100,7 @@ class IncompleteOutputError(XPressError, RuntimeError):
         finish_reason: "length", "timeout" or "cancelled".
     """
 
-    def __init__(
-        self, message: str, *, text: str, token_ids: Sequence[int], finish_reason: str
-    ) -> None:
+    def __init__(self, message: str, *, text: str, token_ids: Sequence[int], finish_reason: str) -> None:
         self.text, self.token_ids, self.finish_reason = text, tuple(token_ids), finish_reason
         super().__init__(message)
 

@@ -7,14 +7,17 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, get_args
 
 from xpress_struct.drafting.drafter import Drafter
 from xpress_struct.errors import ArgumentError, UnknownArgumentError
 from xpress_struct.sampling import Rule, SamplingParams
 
-__all__ = ["GenerateOptions", "Options"]
+__all__ = ["RETRY_TEMPERATURE", "GenerateOptions", "Options"]
+
+RETRY_TEMPERATURE = 0.7
+"""Temperature of a retry after a greedy text that failed its final check."""
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -38,6 +41,7 @@ class GenerateOptions(TypedDict, total=False):
     drafter: Drafter | str | None
     block_length: int
     acceptance: Rule
+    max_retries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class Options:
         drafter: "model" takes the model's; "lookup", None, or an object for this call.
         block_length: guesses per round, at most.
         acceptance: "coupled" (default: the tokens of decoding without speculation), "token", "block".
+        max_retries: how often a text is drawn again when it fails a check that the mask cannot make
+            (`constraint.checked_after`). Retries are sampled, from seeds that follow from `seed`.
 
     Raises:
         ArgumentError: a value cannot be honoured.
@@ -84,6 +90,7 @@ class Options:
     drafter: Drafter | str | None = "model"
     block_length: int = 16
     acceptance: Rule = "coupled"
+    max_retries: int = 3
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
@@ -102,14 +109,12 @@ class Options:
 
     def __post_init__(self) -> None:
         self.sampling  # noqa: B018  (its own checks)
-        for name, least in (("max_new_tokens", 1), ("block_length", 1), ("logprobs", 0)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ArgumentError(f"{name}={value!r}: it must be a whole number >= {least}.")
         if self.acceptance not in get_args(Rule):
-            raise ArgumentError(
-                f"acceptance={self.acceptance!r}: it must be one of {get_args(Rule)}."
-            )
+            raise ArgumentError(f"acceptance={self.acceptance!r}: it must be one of {get_args(Rule)}.")
         if self.do_sample is not None and self.do_sample == self.sampling.greedy:
             raise ArgumentError(
                 f"do_sample={self.do_sample} does not agree with temperature={self.temperature}: "
@@ -137,10 +142,19 @@ class Options:
         """The moment on `time.perf_counter` at which the timeout is over, from now."""
         return None if self.timeout is None else time.perf_counter() + self.timeout
 
+    @property
+    def for_retry(self) -> Options:
+        """The same, but sampling: a greedy retry would repeat itself."""
+        if not self.sampling.greedy:
+            return self
+        return replace(self, temperature=RETRY_TEMPERATURE, do_sample=None)
+
     def draw_seed(self) -> int:
         """The seed, or a fresh random one."""
         return secrets.randbits(63) if self.seed is None else self.seed
 
+
+_LEAST = {"max_new_tokens": 1, "block_length": 1, "logprobs": 0, "max_retries": 0}
 
 # Names that other libraries use for the same thing.
 _FAMILIAR = {

@@ -61,7 +61,7 @@ def encode_prompt(
             raise ArgumentError("chat=False takes raw text or ids, not chat messages.")
         return _not_empty(_chat_ids(prompt, tokenizer, options) + after)
     if all(isinstance(item, int) and not isinstance(item, bool) for item in prompt):
-        return _not_empty([*prompt, *after])  # type: ignore[list-item]
+        return _not_empty([*prompt, *after])
     raise ArgumentError(_WANTED.format(f"a list of {type(prompt[0]).__name__}"))
 
 
@@ -103,7 +103,7 @@ def _chat_ids(
         )
     except Exception as error:  # templates raise what they like
         raise ArgumentError(f"The chat template refuses the messages: {error}") from error
-    return tokenizer.encode(text, add_special_tokens=False)
+    return list(tokenizer.encode(text, add_special_tokens=False))
 
 
 def _not_empty(ids: list[int]) -> list[int]:

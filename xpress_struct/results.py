@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Literal
 
 from xpress_struct.errors import IncompleteOutputError
@@ -102,6 +103,18 @@ class Stats:
         self.rounds_by_accepted.extend([0] * (accepted + 1 - len(self.rounds_by_accepted)))
         self.rounds_by_accepted[accepted] += 1
 
+    def add_discarded(self, earlier: Stats) -> None:
+        """Counts the work of a discarded attempt into this one; only its output does not count."""
+        self.retries = earlier.retries + 1
+        for name in ("forwards", "forced", "proposed", "accepted"):
+            setattr(self, name, getattr(self, name) + getattr(earlier, name))
+        for name in ("draft_s", "walk_s", "mask_s", "score_s", "accept_s", "compile_s", "total_s"):
+            setattr(self, name, getattr(self, name) + getattr(earlier, name))
+        for name in ("proposed_by_slot", "accepted_by_slot", "rounds_by_accepted"):
+            pairs = zip_longest(getattr(self, name), getattr(earlier, name), fillvalue=0)
+            setattr(self, name, [mine + theirs for mine, theirs in pairs])
+        self.first_token_s = earlier.first_token_s
+
     def as_dict(self) -> dict[str, Any]:
         """Every count, time and rate under its name, for a metrics system or JSON."""
         rates = ("tokens_per_forward", "acceptance_length", "acceptance_rate", "tokens_per_s")
@@ -144,6 +157,11 @@ class Generation:
     logprobs: tuple[TokenLogprobs, ...] | None = None
     _parse: Callable[[str], Any] = field(default=str, repr=False)
 
+    @property
+    def complete(self) -> bool:
+        """False when the output was cut: by the token budget, a timeout or a cancellation."""
+        return self.finish_reason in ("stop", "stop_string")
+
     @cached_property
     def value(self) -> Any:
         """The parsed and validated value; the text itself without a constraint.
@@ -152,7 +170,7 @@ class Generation:
             IncompleteOutputError: the output was cut, so there is no value.
             OutputValidationError: the complete text failed its final check.
         """
-        if self.finish_reason in ("length", "timeout", "cancelled"):
+        if not self.complete:
             raise IncompleteOutputError(
                 f"The output was cut ({self.finish_reason}) after {len(self.token_ids)} tokens: "
                 f"...{self.text[-60:]!r}. Raise max_new_tokens or timeout; the partial text is in "

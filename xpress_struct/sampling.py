@@ -114,9 +114,7 @@ def uniform(key: NoiseKey, place: int, stream: int = COIN) -> float:
     return ((_mix(key.at(place, stream)) >> 11) + 0.5) * 2.0**-53
 
 
-def gumbel(
-    key: NoiseKey, place: int, width: int, *, stream: int = DRAFT, device: object = None
-) -> Tensor:
+def gumbel(key: NoiseKey, place: int, width: int, *, stream: int = DRAFT, device: object = None) -> Tensor:
     """Standard Gumbel noise [width], float64, for the tokens at a place; equal on every device."""
     import torch
 
@@ -128,7 +126,8 @@ def gumbel(
         state.mul_(_signed(factor))
     state ^= (state >> 31) & ((1 << 33) - 1)
     open_unit = ((state >> 11) & ((1 << 53) - 1)).to(torch.float64).add_(0.5).mul_(2.0**-53)
-    return open_unit.log_().neg_().log_().neg_()
+    noise: Tensor = open_unit.log_().neg_().log_().neg_()
+    return noise
 
 
 def unpack_mask(packed: Tensor, width: int) -> Tensor:
@@ -173,9 +172,7 @@ def process(logits: Tensor, mask: Tensor | None, params: SamplingParams) -> Tens
         ordered, order = scores.sort(dim=-1, descending=True, stable=True)
         weights = ordered.softmax(-1)
         before = weights.cumsum(-1) - weights
-        cut = torch.zeros_like(weights, dtype=torch.bool).scatter(
-            -1, order, before >= params.top_p
-        )
+        cut = torch.zeros_like(weights, dtype=torch.bool).scatter(-1, order, before >= params.top_p)
         scores = scores.masked_fill(cut, -math.inf)
     if params.min_p > 0:
         # The likeliest token stands at 0, so its fraction is a plain logarithm.

@@ -15,7 +15,7 @@ from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.errors import ArgumentError
 from xpress_struct.results import Generation
 
-__all__ = ["Stream"]
+__all__ = ["BufferedStream", "Stream"]
 
 
 class Stream:
@@ -88,7 +88,7 @@ class Stream:
         """The JSON value so far: open strings, lists and objects as far as they go; None when there
         is nothing yet, or the text is not JSON."""
         try:
-            return from_json(self._text.text, allow_partial="trailing-strings")
+            return from_json(self.text, allow_partial="trailing-strings")
         except ValueError:
             return None
 
@@ -122,11 +122,35 @@ class Stream:
         )
 
 
+class BufferedStream(Stream):
+    """A stream of one piece, the whole text, after its final check: for constraints with something
+    in `checked_after`, whose text may have to be drawn again."""
+
+    def __init__(self, run: Callable[[], Generation]) -> None:
+        self._run = run
+        self._result: Generation | None = None
+        self._closed = False
+
+    def __iter__(self) -> Iterator[str]:
+        if self._result is None and not self._closed:
+            self._result = self._run()
+            yield self._result.text
+
+    def close(self) -> None:
+        """Nothing runs between pieces, so there is nothing to stop; it can no longer be read."""
+        self._closed = True
+
+    @property
+    def text(self) -> str:
+        """The text: nothing before it is checked."""
+        return self._result.text if self._result else ""
+
+
 def _peak_memory() -> int | None:
     """Peak bytes of the GPU's allocator, else of this process."""
     import torch
 
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]:
         return int(torch.cuda.max_memory_allocated())
     try:
         import resource

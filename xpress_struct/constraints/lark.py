@@ -26,7 +26,8 @@ def lark(grammar: str | Path) -> Constraint:
     """A constraint: the text is in the language of a Lark grammar.
 
     Args:
-        grammar: the grammar's text (several lines, or one with a rule), or the path of a file.
+        grammar: the grammar's text (several lines, or one with a rule), the path of a file, or the
+            name of a grammar that comes with the package ("json").
 
     Returns:
         A constraint whose value is the text. Where lark itself can load the grammar, the finished
@@ -50,9 +51,7 @@ def lark(grammar: str | Path) -> Constraint:
     except Exception:  # llguidance knows constructs that lark does not; then it alone decides
         judge = None
     checked = (
-        ()
-        if judge is None
-        else (Checked("lark", "", "terminals that clash are resolved by longest match"),)
+        () if judge is None else (Checked("lark", "", "terminals that clash are resolved by longest match"),)
     )
     try:
         return Constraint(
@@ -65,22 +64,35 @@ def lark(grammar: str | Path) -> Constraint:
         raise
     except GrammarError as error:
         place = _PLACE.search(str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (None, None)
         raise GrammarError(
-            f"The Lark grammar does not compile: {error}", line=line, column=column
+            f"The Lark grammar does not compile: {error}",
+            line=int(place[1]) if place else None,
+            column=int(place[2]) if place else None,
         ) from None
 
 
 def _read(grammar: str | Path) -> str:
-    if isinstance(grammar, Path) or ("\n" not in grammar and ":" not in grammar):
-        try:
-            return Path(grammar).read_text(encoding="utf-8")
-        except OSError as error:
-            raise GrammarError(
-                f"{str(grammar)!r} is neither the text of a Lark grammar (no rule in it) nor a file "
-                f"that can be read: {error.strerror or error}."
-            ) from None
-    return grammar
+    if isinstance(grammar, str) and ("\n" in grammar or ":" in grammar):
+        return grammar
+    shipped = _shipped()
+    path = shipped.get(str(grammar), Path(grammar))
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise GrammarError(
+            f"{str(grammar)!r} is neither the text of a Lark grammar (no rule in it), nor a file that "
+            f"can be read ({error.strerror or error}), nor one of the grammars that come with the "
+            f"package: {', '.join(sorted(shipped))}."
+        ) from None
+
+
+def _shipped() -> dict[str, Path]:
+    """Grammars of the package by name: inside it when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    folder = package / "grammars"
+    if not folder.is_dir():
+        folder = package.parent / "grammars"
+    return {path.stem: path for path in folder.glob("*.lark")}
 
 
 def _parse(judge: Any, text: str) -> str:

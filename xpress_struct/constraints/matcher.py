@@ -160,8 +160,7 @@ class GrammarMatcher:
             else:
                 self._engine.consume_token(token)
                 self._ended = (
-                    token in self._vocabulary.end_ids
-                    and self._engine.stop_reason() == "EndOfSentence"
+                    token in self._vocabulary.end_ids and self._engine.stop_reason() == "EndOfSentence"
                 )
             self._tokens.append(token)
             # What was forced stays forced; the engine need not be asked again.

@@ -234,6 +234,7 @@ _AT_NAMES: dict[Any, str] = {
     sre.AT_NON_BOUNDARY: "`\\B`",
 }
 
+
 def _unsupported(feature: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"The regular expression uses this: {feature}. It cannot be enforced token by token; write "

@@ -116,7 +116,11 @@ class Vocabulary:
         source = _LongestMatch([*tokens, b""], special | {len(tokens)})
         engine = _engine(TokenizerWrapper(source), len(tokens), end_ids)
         return cls(
-            engine, [b"" if i in special else t for i, t in enumerate(tokens)], end_ids, special, width
+            engine,
+            [b"" if i in special else t for i, t in enumerate(tokens)],
+            end_ids,
+            special,
+            width,
         )
 
     @property

@@ -11,7 +11,8 @@ same tokens as no speculation at all for the same noise (drafter invariance, arX
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +26,8 @@ QRows = Sequence["Tensor | None"] | None
 """What each slot was drawn from, float64 [V]; None for one-hot."""
 
 
-class Accepted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Accepted:
     """The outcome of one round.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -101,7 +101,7 @@ class Decoder:
             limit = min(limit, target.max_length - len(request.prompt))
         self._budget = limit
 
-    def rounds(self) -> Iterator[None]:
+    def rounds(self) -> Generator[None, None, None]:
         """Runs rounds until the text is finished; yields after each, when text may have grown."""
         if self._matcher.ended:
             self.finish = "stop"
@@ -150,9 +150,7 @@ class Decoder:
         room = min(self._request.block_length, left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
             with _timed(self.stats, "draft_s"):
-                guess = self._session.propose(
-                    [*self.output, *block.tokens], room - len(block.guessed), path
-                )
+                guess = self._session.propose([*self.output, *block.tokens], room - len(block.guessed), path)
             if guess.q is not None:
                 block.q = [None] * len(block.tokens)
             more = self._walk(path, guess.tokens, guess.q, block, left)
@@ -161,9 +159,7 @@ class Decoder:
         block.sent = block.legal - (path.ended and block.legal > 0)
         return block
 
-    def _walk(
-        self, path: Matcher, guess: list[int], q: Tensor | None, block: _Block, left: int
-    ) -> bool:
+    def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: _Block, left: int) -> bool:
         """Adds the legal part of a guess to the block, then what it forces; False at its end."""
         with _timed(self.stats, "walk_s"):
             guess = guess[: left - len(block.tokens)]
@@ -234,9 +230,7 @@ class Decoder:
         self._cache.rollback_to([cached])
         self._pending = emitted[-1:]
         guessed = set(block.guessed)
-        self.stats.note_round(
-            len(block.guessed), sum(slot < accepted.count for slot in block.guessed)
-        )
+        self.stats.note_round(len(block.guessed), sum(slot < accepted.count for slot in block.guessed))
         if self.stats.first_token_s is None:
             self.stats.first_token_s = time.perf_counter() - self._started
         for slot, token in enumerate(emitted):
@@ -266,9 +260,7 @@ class Decoder:
         scores = rows.logprobs(slot)
         best = scores.topk(min(self._request.logprobs or 0, scores.shape[-1]))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return TokenLogprobs(
-            token, float(scores[token]), tuple((i, s) for i, s in pairs if s > -math.inf)
-        )
+        return TokenLogprobs(token, float(scores[token]), tuple((i, s) for i, s in pairs if s > -math.inf))
 
 
 @contextmanager

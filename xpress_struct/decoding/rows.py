@@ -108,9 +108,7 @@ class Rows:
     def _argmax(self, slot: int, mask: Tensor | None) -> int:
         scores = process(self._logits[slot], mask, self._params)
         if not self._params.greedy:
-            noise = gumbel(
-                self._key, self._place + slot, scores.shape[-1], device=scores.device
-            )
+            noise = gumbel(self._key, self._place + slot, scores.shape[-1], device=scores.device)
             scores = scores + noise
         return int(scores.argmax())
 

@@ -28,11 +28,9 @@ class LookupDrafter:
     resumes = True
     name = "lookup"
 
-    def __init__(self, longest: int = 48, shortest: int = 3) -> None:
+    def __init__(self, longest: int = 48, shortest: int = 2) -> None:
         if not 1 <= shortest <= longest:
-            raise ArgumentError(
-                f"lookup needs 1 <= shortest <= longest, not {shortest} and {longest}."
-            )
+            raise ArgumentError(f"lookup needs 1 <= shortest <= longest, not {shortest} and {longest}.")
         self.longest, self.shortest = longest, shortest
 
     def begin(self, prompt: Sequence[int], prefix: str, vocabulary: Vocabulary) -> _LookupSession:

@@ -171,8 +171,7 @@ def _clear_errors(cache: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise ModelError(
-            f"could not make {NAME} in {str(cache)!r}: {_advice(error)} "
-            f"({type(error).__name__}: {error})"
+            f"could not make {NAME} in {str(cache)!r}: {_advice(error)} ({type(error).__name__}: {error})"
         ) from error
 
 

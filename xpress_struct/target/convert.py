@@ -37,8 +37,7 @@ def check_requirements() -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ModelError(
-            f"converting {NAME} needs {', '.join(missing)}: run "
-            f"`python -m pip install {' '.join(missing)}`"
+            f"converting {NAME} needs {', '.join(missing)}: run `python -m pip install {' '.join(missing)}`"
         )
 
 

@@ -165,9 +165,7 @@ def _run(command: list[str], folder: Path, *, progress: bool) -> tuple[int, str]
     with (
         log.open("wb") as sink,
         stage("download", SIZE, shown=progress, in_bytes=True) as bar,
-        subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env
-        ) as process,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env) as process,
     ):
         try:
             while (code := process.poll()) is None:

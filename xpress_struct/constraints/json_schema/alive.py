@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from . import regular as rx
-from .limits import Blowup
+from .limits import Blowup, Circular
 from .shapes import Arr, Num, Obj, Shape, Str, string_fits
 from .sites import Conj
 
@@ -50,6 +50,8 @@ class Alive:
             found = any(self(b.shape, depth - 1) for b in self.ex.conj(terms))
         except Blowup:
             found = True
+        except Circular:
+            return True  # asked while the schema around it is being expanded
         finally:
             self._busy.discard(terms)
         self._depths[terms] = depth if found else -1
@@ -119,7 +121,7 @@ def key_fits(ex: Expander, keys: Conj, name: str) -> bool | None:
     unsure = False
     try:
         branches = ex.conj(keys)
-    except Blowup:
+    except (Blowup, Circular):
         return None
     for b in branches:
         if isinstance(b.shape, Str):

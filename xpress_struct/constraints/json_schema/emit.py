@@ -14,7 +14,7 @@ from .objects import ObjectWriter
 from .report import Checked
 from .shapes import Arr, Bool, Branch, Null, Num, Obj, Str
 from .sites import Conj
-from .strings import emit_string
+from .strings import emit_string, joined
 
 __all__ = ["Definition", "Emitter"]
 
@@ -165,14 +165,3 @@ class Emitter:
                     break
             self.note(keyword, str(why))
             return list(emit_number(Num(shape.integer), False))
-
-
-def joined(alternatives: list[Any]) -> Any:
-    """One schema for a list of alternatives."""
-    unique: list[Any] = []
-    for one in alternatives:
-        if one not in unique:
-            unique.append(one)
-    if not unique:
-        return False
-    return unique[0] if len(unique) == 1 else {"anyOf": unique}

@@ -15,8 +15,8 @@ from xpress_struct.errors import SchemaError
 
 from . import applicators, keywords, negate, unevaluated
 from .ecma import PatternError
-from .formats import format_language
-from .limits import MAX_BRANCHES, Blowup, Budget
+from .formats import UNWRITTEN, format_language
+from .limits import MAX_BRANCHES, Blowup, Budget, Circular
 from .report import Checked
 from .shapes import UNIVERSE, Arr, Branch, Num, Obj, Seen, Shape, Source, Str, meet
 from .sites import Conj, Places, Site, Term
@@ -67,6 +67,7 @@ class Expander:
 
         Raises:
             Blowup: the product of the terms has more than MAX_BRANCHES branches.
+            Circular: a term contains itself in place.
         """
         found = self._conjs.get((terms, track))
         if found is None:
@@ -82,9 +83,7 @@ class Expander:
         if found is not None:
             return found
         if key in self._active:
-            raise SchemaError(
-                "the schema refers to itself without consuming anything", pointer=term.site.pointer
-            )
+            raise Circular(term.site.pointer)
         self._active.add(key)
         try:
             if term.negative:
@@ -257,6 +256,9 @@ class Expander:
             known = format_language(schema["format"])
             if known is not None:
                 found = replace(found, patterns=(*found.patterns, known))
+            elif schema["format"] in UNWRITTEN:
+                why = f"texts of the format {schema['format']!r} are not a regular language"
+                notes.setdefault(Str, set()).add(Checked("format", site.pointer, why))
         return found
 
     def _object(self, site: Site) -> Obj:

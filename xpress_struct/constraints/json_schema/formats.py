@@ -11,7 +11,7 @@ from functools import lru_cache
 from . import regular as rx
 from .regex_text import language
 
-__all__ = ["FORMATS", "format_language"]
+__all__ = ["FORMATS", "UNWRITTEN", "format_language"]
 
 _MONTH_DAY = (
     "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -25,8 +25,10 @@ _DATE = f"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_YEAR}-02-29)"
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?"
 _ZONE = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-_PLAIN_LABEL = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9]|[a-zA-Z0-9]{2}[a-zA-Z0-9]" + (
-    "|[a-zA-Z0-9](?:[a-zA-Z0-9]-|-[a-zA-Z0-9]|[a-zA-Z0-9]{2})[a-zA-Z0-9-]{0,59}[a-zA-Z0-9])"
+_LONG_LABEL = "[a-zA-Z0-9]{1,14}(?:-[a-zA-Z0-9]{1,14}){0,3}"
+_SHORT_LABEL = "[a-zA-Z0-9]{1,13}(?:-[a-zA-Z0-9]{1,13})?"
+_HOSTNAME = (
+    f"(?:{_LONG_LABEL}(?:\\.{_LONG_LABEL}){{0,3}}|{_SHORT_LABEL}(?:\\.{_SHORT_LABEL}){{4,7}})"
 )
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = f"(?:{_OCTET}\\.){{3}}{_OCTET}"
@@ -64,8 +66,8 @@ FORMATS: dict[str, str] = {
     "duration": f"P(?:{_DAY_PART}(?:{_TIME_PART})?|{_TIME_PART}|[0-9]{{1,9}}W)",
     # dotted local part and a host name: no quoted part, no address literal
     "email": f"{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:\\.{_LABEL})*",
-    # no punycode label, nothing with hyphens in the third and fourth place
-    "hostname": f"{_PLAIN_LABEL}(?:\\.{_PLAIN_LABEL}){{0,3}}",
+    # no double hyphen (so no punycode), runs of at most 14 characters, at most 8 labels
+    "hostname": _HOSTNAME,
     "ipv4": _IPV4,
     # no embedded IPv4 address, no zone
     "ipv6": _IPV6,
@@ -75,12 +77,16 @@ FORMATS: dict[str, str] = {
     "iri": _URI,
     "iri-reference": f"(?:{_URI}|{_RELATIVE})",
     "idn-email": f"{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:\\.{_LABEL})*",
-    "idn-hostname": f"{_PLAIN_LABEL}(?:\\.{_PLAIN_LABEL}){{0,3}}",
+    "idn-hostname": _HOSTNAME,
     "json-pointer": _POINTER,
     "relative-json-pointer": f"(?:0|[1-9][0-9]{{0,9}})(?:#|{_POINTER})",
     "uri-template": f"(?:[a-zA-Z0-9._~:/?#@!$&()*+,;=-]|\\{{[+#./;?&]?{_TEMPLATE_NAME}"
     f"(?:,{_TEMPLATE_NAME})*\\}})*",
 }
+
+
+UNWRITTEN = frozenset({"regex"})
+"""Formats of the standard that validators assert and that are checked after generation."""
 
 
 @lru_cache(maxsize=64)

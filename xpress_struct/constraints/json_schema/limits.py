@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xpress_struct.errors import CompileLimitError
 
-__all__ = ["MAX_BRANCHES", "MAX_DEPTH", "MAX_NODES", "MAX_WORK", "Blowup", "Budget", "measure"]
+__all__ = ["MAX_BRANCHES", "MAX_DEPTH", "MAX_NODES", "MAX_WORK", "Blowup", "Budget", "Circular", "measure"]
 
 MAX_NODES = 400_000
 """JSON values in one schema document."""
@@ -18,6 +18,14 @@ MAX_WORK = 400_000
 
 class Blowup(Exception):
     """A product has too many alternatives."""
+
+
+class Circular(Exception):
+    """A schema refers to itself in place; `pointer` says where."""
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+        super().__init__(pointer)
 
 
 class Budget:

@@ -46,9 +46,17 @@ def _multiple(n: Num) -> Fraction | None:
         power *= 10
         if power > 10**12:
             raise TooLarge("multipleOf has too many digits")
-    if found * power > _MAX_COEFFICIENT:
+    if found * power > _MAX_COEFFICIENT or not _exact(found, power):
         raise TooLarge("multipleOf has too many digits")
     return found
+
+
+def _exact(found: Fraction, power: int) -> bool:
+    """Whether the engine, which scales a double by ten until it is whole, reads `found` as it is."""
+    value, scale = float(found), 1
+    while value != int(value) and scale < power:
+        value, scale = value * 10.0, scale * 10
+    return value == found * scale
 
 
 def _values(n: Num, values: tuple[Fraction, ...]) -> list[dict[str, Any]]:

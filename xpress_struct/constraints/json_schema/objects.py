@@ -13,15 +13,16 @@ from itertools import combinations, permutations
 from math import comb
 from typing import TYPE_CHECKING, Any, Literal
 
-from xpress_struct.errors import UnsupportedFeatureError
+from xpress_struct.errors import CompileLimitError, UnsupportedFeatureError
 
+from . import engine
 from . import regular as rx
 from .alive import key_fits
-from .limits import Blowup
+from .limits import Blowup, Circular
 from .regex_text import literals, written
 from .shapes import Obj, Source, Str, join
 from .sites import Conj
-from .strings import outside
+from .strings import joined, outside
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -97,7 +98,7 @@ class ObjectWriter:
     def _enumerated(self, keys: Conj) -> list[str] | None:
         try:
             branches = [b for b in self.ex.conj(keys) if isinstance(b.shape, Str)]
-        except Blowup:
+        except (Blowup, Circular):
             return None
         found: list[str] = []
         for b in branches:
@@ -146,7 +147,7 @@ class ObjectWriter:
         """The regions cut down to propertyNames."""
         try:
             branches = [b for b in self.ex.conj(keys) if isinstance(b.shape, Str)]
-        except Blowup:
+        except (Blowup, Circular):
             self.emitter.note("propertyNames", "too many alternatives")
             return regions
         languages: list[rx.Regex] = []
@@ -170,24 +171,33 @@ class ObjectWriter:
         """patternProperties for the engine: disjoint, and clear of `declared`."""
         out: dict[str, Any] = {}
         for region in regions:
-            clear = outside(declared, as_keys=True) if declared else rx.any_of_length(1, None)
-            wanted = [rx.both(region.language, clear), region.language]
-            if not region.open:
-                # the engine itself keeps declared names from matching a pattern
-                wanted = [region.language, rx.both(region.language, clear)]
-            for language in wanted:
-                try:
-                    text = written(language)
-                except (rx.TooComplex, RecursionError):
-                    continue
-                if text is not None:
-                    out[text] = self.emitter.value(region.conj)
-                break
+            # a pattern must not match a declared name: the engine would meet both schemas there
+            hit = [n for n in declared if rx.matches(region.language, n)]
+            if region.open:
+                clear = outside(declared, as_keys=True) if declared else rx.any_of_length(1, None)
             else:
-                self.emitter.note("patternProperties", "the patterns are too complex together")
-                out["^(?s:.)+$"] = self.emitter.value(())
-                return out
+                clear = outside(hit, as_keys=False) if hit else rx.ALL
+            try:
+                text = written(rx.both(region.language, clear))
+            except (rx.TooComplex, RecursionError):
+                return self._loose(regions, declared)
+            if text is not None:
+                out[text] = self.emitter.value(region.conj)
+        if len(out) > 1 and engine.refusal({"type": "object", "patternProperties": dict.fromkeys(out, True)}):
+            return self._loose(regions, declared)
         return out
+
+    def _loose(self, regions: list[_Region], declared: list[str]) -> dict[str, Any]:
+        """One pattern for all keys that are not declared: more than the regions take."""
+        self.emitter.note("patternProperties", "its patterns are too complex together")
+        values = [self.emitter.value(r.conj) for r in regions]
+        clear = outside(declared, as_keys=True) if declared else rx.any_of_length(1, None)
+        try:
+            return {str(written(clear)): joined(values)}
+        except (rx.TooComplex, RecursionError):
+            raise CompileLimitError(
+                f"an object declares too many properties ({len(declared)}) and takes others too"
+            ) from None
 
     # numbers of members ---------------------------------------------------------------------------------
 

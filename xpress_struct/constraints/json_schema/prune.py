@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from .emit import Definition, joined
+from .emit import Definition
+from .strings import joined
 
 __all__ = ["prune"]
 

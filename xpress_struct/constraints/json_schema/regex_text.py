@@ -14,26 +14,37 @@ from .ecma import Alt, Cat, Class, End, Look, Node, PatternError, Rep, Start, pa
 
 __all__ = ["MAX_TEXT", "language", "literals", "written"]
 
-MAX_TEXT = 60_000
+MAX_TEXT = 200_000
 """Longest regular expression (characters) that is handed to the engine."""
 
-_SPECIAL = frozenset("\\.+*?()|[]{}^$#&-~/\"'<>=!:, ")
+_NUL = cs.make([(0, 0)])
+_SPECIAL = frozenset("\\.+*?()|[]{}^$#&-~/ ")
 
 
 def _char(code: int) -> str:
     ch = chr(code)
     if ch.isascii() and (ch.isalnum() or ch == "_"):
         return ch
-    if ch in _SPECIAL or code < 0x21 or code > 0x7E:
+    if code > 0xFF:
         return f"\\x{{{code:x}}}"
+    if ch in _SPECIAL or code < 0x21 or code > 0x7E:
+        return f"\\x{code:02x}"
     return ch
+
+
+def _single(charset: cs.Charset) -> set[int]:
+    return {c for c in (0x22, 0x5C) if any(low <= c <= high for low, high in charset)}
 
 
 def _class(charset: cs.Charset) -> str:
     if charset == cs.ANY:
         return "(?s:.)"
-    if len(charset) == 1 and charset[0][0] == charset[0][1]:
+    if charset[0][0] == charset[-1][1]:
         return _char(charset[0][0])
+    if charset[0][0] == 0 and not {0x22, 0x5C} <= _single(charset):
+        # llguidance 1.9.1 lets every escape, also of a quote and a backslash, into a class that holds all of
+        # U+0000 to U+001F: without U+0000 the class is taken exactly
+        charset = cs.subtract(charset, _NUL)
     body, sign = charset, ""
     outside = cs.complement(charset)
     if outside and len(outside) < len(charset):
@@ -64,16 +75,17 @@ def _plain(r: rx.Regex) -> str:
         return "".join(_grouped(p, "alt") for p in r.parts)
     if r.kind == "alt":
         rest = [p for p in r.parts if p is not rx.EPSILON]
-        text = "|".join(_plain(p) for p in rest)
         if len(rest) < len(r.parts):
-            return f"(?:{text})?"
-        return text
-    body = r.parts[0]
-    return _grouped(body, "alt", "cat", "rep") + _bounds(*r.bounds)
+            body = rest[0] if len(rest) == 1 else rx.alt(*rest)
+            return _grouped(body, "alt", "cat", "rep") + "?"
+        return "|".join(_plain(p) for p in rest)
+    return _grouped(r.parts[0], "alt", "cat", "rep") + _bounds(*r.bounds)
 
 
 def _grouped(r: rx.Regex, *kinds: str) -> str:
     text = _plain(r)
+    if r.kind == "alt" and rx.EPSILON in r.parts and kinds == ("alt",):
+        return text  # already closed by its "?"
     return f"(?:{text})" if r.kind in kinds else text
 
 
@@ -110,12 +122,45 @@ def _eliminate(a: rx.Automaton) -> rx.Regex:
     return out[start].get(end, rx.NOTHING)
 
 
+def _simple_complement(r: rx.Regex) -> rx.Regex | None:
+    """The complement of a plain sequence of characters and repeated characters, without an automaton."""
+    if r is rx.EPSILON:
+        return rx.any_of_length(1, None)
+    if r is rx.ALL:
+        return rx.NOTHING
+    if r.kind == "set" or (r.kind == "cat" and r.parts[0].kind == "set"):
+        first = r if r.kind == "set" else r.parts[0]
+        rest = _simple_complement(rx.cat(*r.parts[1:]) if r.kind == "cat" else rx.EPSILON)
+        if rest is None:
+            return None
+        other = rx.cat(rx.chars(cs.complement(first.charset)), rx.ALL)
+        return rx.alt(rx.EPSILON, other, rx.cat(first, rest))
+    if r.kind == "rep" and r.parts[0].kind == "set":
+        low, high = r.bounds
+        one = r.parts[0]
+        options = [rx.cat(rx.ALL, rx.chars(cs.complement(one.charset)), rx.ALL)]
+        if low:
+            options.append(rx.repeat(one, 0, low - 1))
+        if high is not None:
+            options.append(rx.repeat(one, high + 1, None))
+        return rx.alt(*options)
+    return None
+
+
+def _without_not(r: rx.Regex) -> rx.Regex:
+    """`r`, where it is the complement of something simple, without "not"."""
+    if r.kind == "not":
+        return _simple_complement(r.parts[0]) or r
+    return r
+
+
 def written(r: rx.Regex) -> str | None:
     """Rust syntax for the whole texts of `r`, anchored at both ends; None when there are none.
 
     Raises:
         TooComplex: `r` uses and/not and its automaton, or the text itself, exceeds the limits.
     """
+    r = _without_not(r)
     if not rx.is_plain(r):
         a = rx.automaton(r)
         if a.empty:

@@ -12,7 +12,7 @@ from .alive import Alive
 from .emit import Emitter
 from .expand import Expander, Settings
 from .keywords import CONSTRAINTS
-from .limits import measure
+from .limits import Circular, measure
 from .prune import prune
 from .report import Rewritten
 from .sites import Places, Term
@@ -62,7 +62,13 @@ def rewrite(
     ex.alive, ex.member_alive = alive, alive.conj
     emitter = Emitter(ex, alive, key_order, bounded_numbers)
     root = () if schema is True else (Term(places.root),)
-    found, used = prune(emitter.run(root), emitter.definitions)
+    try:
+        start = emitter.run(root)
+    except Circular as where:
+        raise SchemaError(
+            "the schema refers to itself without consuming anything", pointer=where.pointer
+        ) from None
+    found, used = prune(start, emitter.definitions)
     if found is False:
         raise SchemaError("no value satisfies the schema")
     notes = sorted({note for made in used for note in made.notes})

@@ -11,19 +11,19 @@ from . import regular as rx
 from .regex_text import written
 from .shapes import Str
 
-__all__ = ["emit_string", "outside"]
+__all__ = ["emit_string", "joined", "outside"]
 
-_MAX_NAME = 120
+_MAX_NAME = 60
 """Characters of a name that are told apart; texts that share them all are excluded with it."""
 _MISCLOSED = cs.make((ord(c), ord(c)) for c in "\"'`:,={}[]\\")
-_MISCLOSED = cs.union(_MISCLOSED, cs.make([(0, 0x20)]))
+_BLANK = cs.make([(0, 0x20), (0xA0, 0xA0)])
 
 
 def outside(names: Iterable[str], *, as_keys: bool) -> rx.Regex:
     """Texts that are none of `names`.
 
-    With `as_keys`, neither the empty text, nor a name followed by a character that would end a key in a
-    careless hand (quote, colon, bracket, blank): `forecast' : [{` is no key beside `forecast`.
+    With `as_keys`, neither the empty text, nor a name followed, perhaps after blanks, by a character that
+    would end a key in a careless hand (quote, colon, bracket): `forecast' : [{` is no key beside `forecast`.
     """
     tree: dict[str, Any] = {}
     for name in names:
@@ -41,9 +41,14 @@ def _beyond(node: dict[str, Any], as_keys: bool, root: bool = False) -> rx.Regex
     children = {ch: sub for ch, sub in node.items() if ch}
     used = cs.make((ord(ch), ord(ch)) for ch in children)
     free = cs.complement(used)
+    options: list[rx.Regex] = []
     if ends and as_keys:
-        free = cs.subtract(free, _MISCLOSED)
-    options = [rx.cat(rx.chars(free), rx.ALL)]
+        apart = rx.cat(rx.chars(cs.complement(cs.union(_MISCLOSED, _BLANK))), rx.ALL)
+        blank = rx.chars(cs.intersect(free, _BLANK))
+        more = rx.repeat(rx.chars(_BLANK), 0, None)
+        options.append(rx.cat(blank, more, rx.alt(apart, rx.EPSILON)))
+        free = cs.subtract(free, cs.union(_MISCLOSED, _BLANK))
+    options.append(rx.cat(rx.chars(free), rx.ALL))
     for ch, sub in children.items():
         options.append(rx.cat(rx.literal(ch), _beyond(sub, as_keys)))
     if not ends and not (root and as_keys):
@@ -96,3 +101,14 @@ def _string(texts: list[str], low: int, high: int | None) -> dict[str, Any]:
     elif texts:
         schema["allOf"] = [{"type": "string", "pattern": t} for t in texts]
     return schema
+
+
+def joined(alternatives: list[Any]) -> Any:
+    """One schema for a list of alternatives."""
+    unique: list[Any] = []
+    for one in alternatives:
+        if one not in unique:
+            unique.append(one)
+    if not unique:
+        return False
+    return unique[0] if len(unique) == 1 else {"anyOf": unique}

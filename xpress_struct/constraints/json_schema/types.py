@@ -35,12 +35,28 @@ def read_schema(source: Any) -> tuple[Any, TypeAdapter[Any] | None]:
         return term, None
     try:
         adapter = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
-        return adapter.json_schema(), adapter
+        return _closed(adapter.json_schema()), adapter
     except PydanticUserError as error:
         raise SchemaError(
             f"{source!r} is neither a JSON Schema (dict, JSON text, path) nor a type that pydantic "
             f"can describe: {error.message.splitlines()[0]}"
         ) from None
+
+
+def _closed(schema: Any) -> Any:
+    """The schema of a type with its objects closed: pydantic would drop keys that are not declared,
+    so a model should not spend tokens on them. `extra="allow"` keeps them open."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {
+        key: value if key in ("default", "const", "enum", "examples") else _closed(value)
+        for key, value in schema.items()
+    }
+    if schema.get("type") == "object" and "properties" in schema:
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 def _from_text(source: str | Path) -> Any:

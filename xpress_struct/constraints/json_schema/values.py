@@ -43,16 +43,12 @@ class SchemaParser:
     """Parses and validates with jsonschema, in the draft that the schema names."""
 
     def __init__(self, schema: Any) -> None:
-        validator = jsonschema.validators.validator_for(
-            schema, default=jsonschema.Draft202012Validator
-        )
+        validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         try:
             validator.check_schema(schema)
         except jsonschema.SchemaError as error:
             path = "".join(f"/{str(p).replace('~', '~0').replace('/', '~1')}" for p in error.path)
-            raise SchemaError(
-                f"Not a valid JSON Schema: {error.message}", pointer=path
-            ) from None
+            raise SchemaError(f"Not a valid JSON Schema: {error.message}", pointer=path) from None
         self._validator = validator(schema)
 
     def __call__(self, text: str) -> Any:

@@ -1,0 +1,46 @@
+# `make demo` and `make test` work on a machine that has only python3 (3.10 or later) and make.
+.PHONY: venv demo test test-fast check clean
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+PIP    := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+export TOKENIZERS_PARALLELISM := false
+
+venv: $(VENV)/.runtime
+
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing; install Python 3.10 or later, or set PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "make: $(PYTHON) is too old; Python 3.10 or later is needed (set PYTHON=...)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: the module venv is missing; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# torch comes first and alone: the exact version is what keeps a CUDA build away where a CPU one is at hand.
+$(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) torch==2.13.0
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.runtime
+	$(RUN) -m examples.demo
+
+test: $(VENV)/.dev
+	$(RUN) -m xpress_struct.cli pull
+	OMP_NUM_THREADS=1 $(RUN) -m pytest
+
+test-fast: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -m "not model and not slow"
+
+check: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
