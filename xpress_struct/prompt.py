@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Prompt", "encode_prompt", "with_schema"]
+__all__ = ["Prompt", "compact_schema", "encode_prompt", "with_schema"]
 
 Prompt = str | Sequence[Mapping[str, Any]] | Sequence[int]
 
@@ -71,7 +72,8 @@ def with_schema(prompt: Prompt, schema: Any) -> Prompt:
     Raises:
         ArgumentError: the prompt is a list of ids, or has no user message with text.
     """
-    note = _SCHEMA_NOTE + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    compact = compact_schema(schema)
+    note = _SCHEMA_NOTE + json.dumps(compact, ensure_ascii=False, separators=(",", ":"))
     if isinstance(prompt, str):
         return prompt + note
     messages = [dict(item) if isinstance(item, Mapping) else item for item in prompt]
@@ -85,6 +87,57 @@ def with_schema(prompt: Prompt, schema: Any) -> Prompt:
         "schema_in_prompt needs text or chat messages with a user message in text; pass "
         "schema_in_prompt=False."
     )
+
+
+def compact_schema(schema: Any) -> Any:
+    """The schema as a model reads it best: local references inlined where they do not recur, and
+    without what only tools need (titles, `$schema`, ids, closed objects). Descriptions stay."""
+    return _compact(schema, schema, ())
+
+
+def _compact(node: Any, root: Any, inside: tuple[str, ...]) -> Any:
+    if isinstance(node, list):
+        return [_compact(item, root, inside) for item in node]
+    if not isinstance(node, dict):
+        return node
+    reference = node.get("$ref")
+    if isinstance(reference, str) and reference not in inside:
+        target = _local(root, reference)
+        if isinstance(target, dict):
+            siblings = {key: value for key, value in node.items() if key != "$ref"}
+            inlined = _compact({**target, **siblings}, root, (*inside, reference))
+            # A definition that recurs must stay where its inner reference finds it.
+            if reference not in json.dumps(inlined):
+                return inlined
+    kept: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in _FOR_TOOLS or (key, value) == ("additionalProperties", False):
+            continue
+        if key in ("properties", "patternProperties", "$defs", "definitions"):
+            value = {name: _compact(part, root, inside) for name, part in value.items()}
+        elif key not in ("const", "enum", "default", "examples"):
+            value = _compact(value, root, inside)
+        kept[key] = value
+    for key in ("$defs", "definitions"):
+        if key in kept and f'"#/{key}/' not in json.dumps(kept):
+            del kept[key]
+    return kept
+
+
+_FOR_TOOLS = {"title", "$schema", "$id", "id", "$comment"}
+
+
+def _local(root: Any, reference: str) -> Any:
+    """What a reference into the same document points at, or None."""
+    if not reference.startswith("#/"):
+        return None
+    found = root
+    for part in reference[2:].split("/"):
+        name = unquote(part).replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or name not in found:
+            return None
+        found = found[name]
+    return found
 
 
 def _chat_ids(

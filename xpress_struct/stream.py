@@ -150,7 +150,7 @@ def _peak_memory() -> int | None:
     """Peak bytes of the GPU's allocator, else of this process."""
     import torch
 
-    if torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]:
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return int(torch.cuda.max_memory_allocated())
     try:
         import resource

@@ -77,16 +77,12 @@ def test_b01_generate_json_raises_when_cut() -> None:
 def test_b01_a_document_that_ends_with_the_budget_is_whole(spare: int) -> None:
     """When the last budgeted token completes the document, it has its value."""
     wanted = '{"age": 4, "description": "x"}'
-    result = writer(wanted).generate(
-        PROMPT, xs.json_schema(AGE), max_new_tokens=len(wanted) + spare
-    )
+    result = writer(wanted).generate(PROMPT, xs.json_schema(AGE), max_new_tokens=len(wanted) + spare)
     assert (result.finish_reason, result.text) == ("stop", wanted)
     assert result.value == {"age": 4, "description": "x"}
 
 
-@pytest.mark.parametrize(
-    "value", ["507f1f77bcf86cd799439011", "a" * 300, "é漢🙂" * 20, 'q"\\\n\t' * 10, ""]
-)
+@pytest.mark.parametrize("value", ["507f1f77bcf86cd799439011", "a" * 300, "é漢🙂" * 20, 'q"\\\n\t' * 10, ""])
 def test_b02_strings_are_not_cut(value: str) -> None:
     """A string comes out at the length that the model gives it."""
     wanted = json.dumps({"objectid": value}, ensure_ascii=False)
@@ -166,9 +162,7 @@ def test_b04_digits_end(digits: str, kind: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("budget", [20, 64, 301])
-@pytest.mark.parametrize(
-    ("items", "once"), [({"type": "string"}, '"a", '), ({"type": "integer"}, "1, ")]
-)
+@pytest.mark.parametrize(("items", "once"), [({"type": "string"}, '"a", '), ({"type": "integer"}, "1, ")])
 def test_b05_an_endless_array_stops_at_the_budget(budget: int, items: dict, once: str) -> None:
     """Items that repeat forever end with the budget, and loudly."""
     schema = obj(results={"type": "array", "items": items})

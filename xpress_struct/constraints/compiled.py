@@ -7,90 +7,103 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from llguidance import LLMatcher, LLParserLimits
 
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import CompileLimitError, GrammarError
 
-__all__ = ["CompileCache", "cache", "clear_cache"]
+__all__ = ["ByteCache", "clear_cache", "compile_error", "engine_for"]
 
-LIMIT_WORDS = ("fuel", "too many", "too complex", "exceed", "limit", "too large", "too big")
+V = TypeVar("V")
+
+_caches: list[ByteCache[object]] = []
+
+# What one engine was seen to hold per byte of its grammar, and at least (5,000 schemas, 49k tokens).
+_BYTES_PER_CHARACTER, _LEAST_BYTES = 64, 64 << 10
+
+_LIMIT_WORDS = ("fuel", "too many", "too complex", "exceed", "limit", "too large", "too big")
 
 
-@dataclass(slots=True)
-class _Entry:
-    pristine: LLMatcher
-    size: int
-    vocabulary: weakref.ref[Vocabulary]
-
-
-class CompileCache:
-    """Least recently used compiled grammars. Safe for threads.
+class ByteCache(Generic[V]):
+    """Least recently used values, bounded in bytes. Safe for threads; `clear_cache` empties it.
 
     Args:
-        max_bytes: bound on the estimated memory of what is kept. An entry counts 64 times its
-            grammar text and at least 64 KiB (measured: `python -m benchmarks.compile_memory`).
+        max_bytes: bound on the sum of the sizes that `put` is told; the newest value always stays.
     """
 
-    def __init__(self, max_bytes: int = 256 << 20) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._entries: OrderedDict[tuple[int, bytes], _Entry] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+        _caches.append(self)  # type: ignore[arg-type]
 
-    def engine(self, grammar: str, vocabulary: Vocabulary) -> tuple[LLMatcher, float]:
-        """A fresh engine for the grammar, and the seconds spent on compiling it (0 when cached).
+    def get(self, key: Hashable) -> V | None:
+        """The value of a key, or None."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
 
-        Raises:
-            GrammarError: the grammar does not compile.
-            CompileLimitError: it is too large.
-        """
-        key = (id(vocabulary), hashlib.sha256(grammar.encode()).digest())
+    def put(self, key: Hashable, value: V, size: int) -> None:
+        """Keeps a value of `size` bytes, and forgets old ones until all fit."""
         with self._lock:
-            entry = self._entries.get(key)
-            # An id may be used again after its vocabulary has gone.
-            if entry is not None and entry.vocabulary() is vocabulary:
-                self._entries.move_to_end(key)
-                return entry.pristine.deep_copy(), 0.0
-        started = time.perf_counter()
-        engine = LLMatcher(vocabulary.engine, grammar, log_level=0, limits=LLParserLimits())
-        if engine.is_error():
-            raise compile_error(engine.get_error())
-        spent = time.perf_counter() - started
-        with self._lock:
-            size = max(64 * len(grammar), 64 << 10)
             self._drop(key)
-            self._entries[key] = _Entry(engine, size, weakref.ref(vocabulary))
+            self._values[key] = (value, size)
             self._bytes += size
-            while self._bytes > self.max_bytes and len(self._entries) > 1:
-                self._drop(next(iter(self._entries)))
-            return engine.deep_copy(), spent
+            while self._bytes > self.max_bytes and len(self._values) > 1:
+                self._drop(next(iter(self._values)))
 
     def clear(self) -> None:
-        """Forgets every compiled grammar."""
+        """Forgets every value."""
         with self._lock:
-            self._entries.clear()
+            self._values.clear()
             self._bytes = 0
 
-    def _drop(self, key: tuple[int, bytes]) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._bytes -= entry.size
+    def _drop(self, key: Hashable) -> None:
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._bytes -= found[1]
+
+
+_engines: ByteCache[tuple[LLMatcher, Callable[[], Vocabulary | None]]] = ByteCache(256 << 20)
+
+
+def engine_for(grammar: str, vocabulary: Vocabulary) -> tuple[LLMatcher, float]:
+    """A fresh engine for a grammar, and the seconds spent on compiling it (0 when cached).
+
+    Raises:
+        GrammarError: the grammar does not compile.
+        CompileLimitError: it is too large.
+    """
+    key = (id(vocabulary), hashlib.sha256(grammar.encode()).digest())
+    found = _engines.get(key)
+    # An id may be used again after its vocabulary has gone.
+    if found is not None and found[1]() is vocabulary:
+        return found[0].deep_copy(), 0.0
+    started = time.perf_counter()
+    engine = LLMatcher(vocabulary.engine, grammar, log_level=0, limits=LLParserLimits())
+    if engine.is_error():
+        raise compile_error(engine.get_error())
+    size = max(_BYTES_PER_CHARACTER * len(grammar), _LEAST_BYTES)
+    _engines.put(key, (engine, weakref.ref(vocabulary)), size)
+    return engine.deep_copy(), time.perf_counter() - started
 
 
 def compile_error(message: str) -> GrammarError | CompileLimitError:
     """The engine's message as one of our errors."""
     message = message.strip()
-    if any(word in message.lower() for word in LIMIT_WORDS):
+    if any(word in message.lower() for word in _LIMIT_WORDS):
         return CompileLimitError(f"The constraint is larger than the limits allow: {message}")
     return GrammarError(message)
 
 
-cache = CompileCache()
-
-
 def clear_cache() -> None:
     """Frees every compiled constraint kept for reuse; constraints stay usable."""
-    cache.clear()
+    for kept in _caches:
+        kept.clear()

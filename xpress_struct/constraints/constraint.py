@@ -9,26 +9,12 @@ from typing import Any, Literal
 
 from llguidance import LLMatcher, LLTokenizer
 
-from xpress_struct.constraints.compiled import cache, compile_error
+from xpress_struct.constraints.compiled import compile_error, engine_for
 from xpress_struct.constraints.matcher import GrammarMatcher
+from xpress_struct.constraints.report import Checked
 from xpress_struct.constraints.vocabulary import Vocabulary
 
-__all__ = ["Checked", "Constraint"]
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Something that the mask does not enforce: the finished value is validated for it.
-
-    Attributes:
-        keyword: JSON Schema keyword, or what stands for one ("pydantic", "lark").
-        pointer: JSON pointer into the schema; "" is the root.
-        reason: why the mask does not enforce it.
-    """
-
-    keyword: str
-    pointer: str
-    reason: str
+__all__ = ["Constraint"]
 
 
 @dataclass(frozen=True)
@@ -67,13 +53,13 @@ class Constraint:
 
     def accepts(self, text: str) -> bool:
         """True when the mask allows the whole text, in some tokenization of it."""
-        engine, _ = cache.engine(self.grammar, _bytes())
+        engine, _ = engine_for(self.grammar, _bytes())
         data = list(text.encode())
         return engine.try_consume_tokens(data) == len(data) and bool(engine.is_accepting())
 
     def matcher(self, vocabulary: Vocabulary) -> tuple[GrammarMatcher, float]:
         """A matcher at the start, and the seconds its compilation took (0 when cached)."""
-        engine, seconds = cache.engine(self.grammar, vocabulary)
+        engine, seconds = engine_for(self.grammar, vocabulary)
         return GrammarMatcher(engine, vocabulary), seconds
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import lark as lark_library
 from llguidance import LLMatcher
 
-from xpress_struct.constraints.constraint import Checked, Constraint
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.report import Checked
 from xpress_struct.errors import (
     CompileLimitError,
     GrammarError,

@@ -46,8 +46,8 @@ class Request:
 
     prompt: tuple[int, ...]
     end_ids: tuple[int, ...]
-    params: SamplingParams = SamplingParams()
-    key: NoiseKey = NoiseKey(0)
+    params: SamplingParams
+    key: NoiseKey
     rule: Rule = "coupled"
     max_new_tokens: int = 1024
     block_length: int = 16

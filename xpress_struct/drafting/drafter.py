@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from xpress_struct.constraints.matcher import Matcher
     from xpress_struct.constraints.vocabulary import Vocabulary
 
-__all__ = ["Draft", "Drafter", "DraftSession"]
+__all__ = ["Draft", "DraftSession", "Drafter"]
 
 
 class Draft(NamedTuple):

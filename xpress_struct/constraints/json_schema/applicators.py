@@ -114,6 +114,8 @@ def _one_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
     for i, group in enumerate(groups):
         alone = group
         try:
+            if ex.settings.coarse and rivals[i]:
+                raise Blowup
             for j in rivals[i]:
                 others = (Term(t.site, not t.negative) for t in options[j])
                 outside = [ex.term(t, False) for t in others]
@@ -183,7 +185,7 @@ def _when_present(
         if not (isinstance(b.shape, Obj) and name in b.shape.required)  # an early death
     )
     out = ex.union(present, missing)
-    if len(out) > MAX_BRANCHES:
+    if len(out) > max(ex.settings.max_branches, len(acc)):
         raise Blowup
     return out
 

@@ -67,6 +67,7 @@ def intersect(a: Charset, b: Charset) -> Charset:
     return tuple(out)
 
 
+@lru_cache(maxsize=8192)
 def complement(a: Charset) -> Charset:
     gaps: list[tuple[int, int]] = []
     start = 0

@@ -16,7 +16,7 @@ from xpress_struct.errors import SchemaError
 from . import applicators, keywords, negate, unevaluated
 from .ecma import PatternError
 from .formats import UNWRITTEN, format_language
-from .limits import MAX_BRANCHES, Blowup, Budget, Circular
+from .limits import COARSE_BRANCHES, MAX_BRANCHES, Blowup, Budget, Circular
 from .report import Checked
 from .shapes import UNIVERSE, Arr, Branch, Num, Obj, Seen, Shape, Source, Str, meet
 from .sites import Conj, Places, Site, Term
@@ -33,6 +33,11 @@ class Settings:
 
     formats: Literal["known", "ignore"] = "known"
     openapi: bool = False
+    coarse: bool = False  # fewer alternatives, more that is checked after
+
+    @property
+    def max_branches(self) -> int:
+        return COARSE_BRANCHES if self.coarse else MAX_BRANCHES
 
 
 class Expander:
@@ -99,8 +104,10 @@ class Expander:
         right = tuple(b)
         if right is _BASE or right == _BASE:
             return tuple(a)
+        left = tuple(a)
+        limit = max(self.settings.max_branches, len(left), len(right))
         out: dict[tuple[Shape, Seen], Branch] = {}
-        for x in a:
+        for x in left:
             for y in right:
                 if type(x.shape) is not type(y.shape):
                     continue
@@ -108,7 +115,7 @@ class Expander:
                 shape = meet(x.shape, y.shape)
                 if shape is not None:
                     self.put(out, Branch(shape, x.notes | y.notes, x.seen | y.seen))
-                if len(out) > MAX_BRANCHES:
+                if len(out) > limit:
                     raise Blowup
         return tuple(out.values())
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import json
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from llguidance._lib import JsonCompileOptions
+from llguidance import LLMatcher
 
+from xpress_struct.constraints.json_schema.indented import indented_grammar
 from xpress_struct.errors import ArgumentError
 
-__all__ = ["LAYOUTS", "Layout", "engine_options"]
+if TYPE_CHECKING:
+    from llguidance._lib import JsonCompileOptions
 
-Layout = Literal["spaced", "compact", "flexible"]
+__all__ = ["LAYOUTS", "Layout", "check_layout", "engine_grammar"]
+
+Layout = Literal["spaced", "compact", "indented", "flexible"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 # At most one blank between tokens, or a line break with its indentation: no run of blanks is endless.
@@ -23,18 +28,20 @@ _OPTIONS: dict[str, JsonCompileOptions] = {
 }
 
 
-def engine_options(layout: Layout) -> JsonCompileOptions:
-    """llguidance's JSON options for a layout.
-
-    "spaced" is the layout of `json.dumps(ensure_ascii=False)` and "compact" that of separators
-    (",", ":"); both force about half of all tokens. "flexible" lets the model choose blanks, within
-    bounds.
-
-    Raises:
-        ArgumentError: no such layout.
-    """
-    try:
-        return _OPTIONS[layout]
-    except KeyError:
+def check_layout(layout: str) -> None:
+    """Raises ArgumentError when there is no such layout."""
+    if layout not in LAYOUTS:
         known = ", ".join(map(repr, LAYOUTS))
-        raise ArgumentError(f"layout={layout!r}: it must be one of {known}.") from None
+        raise ArgumentError(f"layout={layout!r}: it must be one of {known}.")
+
+
+def engine_grammar(schema: Any, layout: Layout) -> str:
+    """The engine's grammar for a rewritten schema, laid out.
+
+    "spaced" is the layout of `json.dumps(ensure_ascii=False)`, "compact" that of separators (",", ":"),
+    "indented" that of indent=2; they force about half of all tokens. "flexible" lets the model choose
+    blanks, within bounds.
+    """
+    if layout == "indented":
+        return LLMatcher.grammar_from_lark(indented_grammar(schema))
+    return LLMatcher.grammar_from_json_schema(json.dumps(schema), overrides=_OPTIONS[layout])

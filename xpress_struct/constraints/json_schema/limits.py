@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from xpress_struct.errors import CompileLimitError
 
-__all__ = ["MAX_BRANCHES", "MAX_DEPTH", "MAX_NODES", "MAX_WORK", "Blowup", "Budget", "Circular", "measure"]
+__all__ = [
+    "ASK_ENGINE",
+    "COARSE_BRANCHES",
+    "MAX_BRANCHES",
+    "MAX_COARSE_OUTPUT",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "MAX_OUTPUT",
+    "MAX_WORK",
+    "Blowup",
+    "Budget",
+    "Circular",
+    "measure",
+]
 
 MAX_NODES = 400_000
 """JSON values in one schema document."""
@@ -12,8 +25,16 @@ MAX_DEPTH = 200
 """Levels of nesting in one schema document."""
 MAX_BRANCHES = 400
 """Alternatives of one product of subschemas; beyond it, the factor is checked after generation."""
-MAX_WORK = 400_000
-"""Intersections of alternatives in one rewriting; beyond it, CompileLimitError."""
+COARSE_BRANCHES = 24
+"""The same when the exact rewriting was too large."""
+MAX_WORK = 250_000
+"""Intersections of alternatives in one rewriting; beyond it, the coarse one, then CompileLimitError."""
+MAX_OUTPUT = 1_000_000
+"""Characters of an exact result; beyond it, the coarse one."""
+MAX_COARSE_OUTPUT = 4_000_000
+"""Characters of a coarse result; beyond it, CompileLimitError."""
+ASK_ENGINE = 150_000
+"""Characters of an exact result from which on the engine is asked whether it takes it."""
 
 
 class Blowup(Exception):

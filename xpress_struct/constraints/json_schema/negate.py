@@ -178,11 +178,26 @@ def _not_objects(ex: Expander, site: Site) -> Iterator[Branch]:
             yield Branch(Obj((Source(((name, (_flip(term),)),)),), (name,)))
     for keyword in ("patternProperties", "additionalProperties"):
         if schema.get(keyword, True) not in (True, {}):
-            yield _noted(site, keyword, Obj(low=1))
-    if "propertyNames" in schema and site.draft >= 6 and schema["propertyNames"] is not True:
-        yield _noted(site, "propertyNames", Obj(low=1))
+            exact = schema[keyword] is False and not names and not schema.get("patternProperties")
+            yield Branch(Obj(low=1)) if exact else _noted(site, keyword, Obj(low=1))
+    if "propertyNames" in schema and site.draft >= 6:
+        yield from _not_names(ex, site)
     if "unevaluatedProperties" in schema and site.draft >= 2019:
         yield _noted(site, "unevaluatedProperties", Obj(low=1))
+
+
+def _not_names(ex: Expander, site: Site) -> Iterator[Branch]:
+    """Objects with a key that propertyNames refuses."""
+    terms = ex.sub_not(site, site.schema["propertyNames"], "propertyNames")
+    if not terms:
+        yield Branch(Obj(low=1))
+        return
+    for b in ex.term(terms[0]):
+        if isinstance(b.shape, Str):
+            if b.shape.values is None or b.notes:
+                yield _noted(site, "propertyNames", Obj(low=1))
+            else:
+                yield from (Branch(Obj(required=(name,))) for name in b.shape.values)
 
 
 def _not_ref(ex: Expander, site: Site, keyword: str) -> tuple[Branch, ...]:

@@ -16,6 +16,8 @@ __all__ = ["MAX_TEXT", "language", "literals", "written"]
 
 MAX_TEXT = 200_000
 """Longest regular expression (characters) that is handed to the engine."""
+MAX_MADE_TEXT = 20_000
+"""Longest one that is made from an automaton: beyond it, the engine's lexer is slow or refuses it."""
 
 _NUL = cs.make([(0, 0)])
 _SPECIAL = frozenset("\\.+*?()|[]{}^$#&-~/ ")
@@ -36,6 +38,7 @@ def _single(charset: cs.Charset) -> set[int]:
     return {c for c in (0x22, 0x5C) if any(low <= c <= high for low, high in charset)}
 
 
+@lru_cache(maxsize=8192)
 def _class(charset: cs.Charset) -> str:
     if charset == cs.ANY:
         return "(?s:.)"
@@ -147,31 +150,56 @@ def _simple_complement(r: rx.Regex) -> rx.Regex | None:
     return None
 
 
-def _without_not(r: rx.Regex) -> rx.Regex:
-    """`r`, where it is the complement of something simple, without "not"."""
+def _distributed(r: rx.Regex) -> rx.Regex:
+    """`r` with complements of simple things written out, and "and" moved below them."""
     if r.kind == "not":
         return _simple_complement(r.parts[0]) or r
+    if r.kind == "and":
+        simple = [(p, _simple_complement(p.parts[0])) for p in r.parts if p.kind == "not"]
+        for part, outside in simple:
+            if outside is not None:
+                others = [p for p in r.parts if p is not part]
+                options = outside.parts if outside.kind == "alt" else (outside,)
+                return rx.alt(*(_plainer(rx.both(o, *others)) for o in options))
     return r
 
 
+def _plainer(r: rx.Regex) -> rx.Regex:
+    """`r` without "and" and "not" if that succeeds within the limits."""
+    r = _distributed(r)
+    if rx.is_plain(r):
+        return r
+    return _eliminate(rx.automaton(r))
+
+
+def _length(r: rx.Regex, known: dict[int, int]) -> int:
+    """About the number of characters of `_plain(r)`; shared parts are counted wherever they stand."""
+    found = known.get(r.serial)
+    if found is None:
+        own = len(_class(r.charset)) if r.kind == "set" else 4
+        found = known[r.serial] = own + sum(_length(p, known) for p in r.parts)
+    return found
+
+
+@lru_cache(maxsize=2048)
 def written(r: rx.Regex) -> str | None:
     """Rust syntax for the whole texts of `r`, anchored at both ends; None when there are none.
 
     Raises:
         TooComplex: `r` uses and/not and its automaton, or the text itself, exceeds the limits.
     """
-    r = _without_not(r)
+    r = _distributed(r)
+    limit = MAX_TEXT
     if not rx.is_plain(r):
         a = rx.automaton(r)
         if a.empty:
             return None
-        r = _eliminate(a)
+        r, limit = _eliminate(a), MAX_MADE_TEXT
     if r is rx.NOTHING:
         return None
-    text = _plain(r)
-    if len(text) > MAX_TEXT:
+    if _length(r, {}) > limit:
         raise rx.TooComplex("the regular expression grows too long")
-    return f"^(?:{text})$"
+    return f"^(?:{_plain(r)})$"
 
 
 class _Translation:

@@ -16,6 +16,7 @@ from . import charset as cs
 __all__ = [
     "ALL",
     "EPSILON",
+    "NON_EMPTY",
     "NOTHING",
     "Regex",
     "TooComplex",
@@ -84,6 +85,9 @@ def trim_cache() -> None:
 NOTHING = _make("nothing", (), False)
 EPSILON = _make("empty", (), True)
 ALL = _make("rep", (_make("set", (cs.ANY,), False), 0, None), True)
+
+
+NON_EMPTY = _make("rep", (ALL.args[0], 1, None), False)
 
 
 def chars(charset: cs.Charset) -> Regex:
@@ -156,7 +160,10 @@ def both(*options: Regex) -> Regex:
                 sets.append(part.charset)
             elif part is not ALL:
                 flat[part.serial] = part
+    if NON_EMPTY.serial in flat and any(not p.nullable for p in flat.values() if p is not NON_EMPTY):
+        del flat[NON_EMPTY.serial]
     if sets:
+        flat.pop(NON_EMPTY.serial, None)
         common = sets[0]
         for other in sets[1:]:
             common = cs.intersect(common, other)
@@ -234,6 +241,7 @@ def _derive(r: Regex, code: int) -> Regex:
     return _derive_cached(r.serial, code, r)
 
 
+@lru_cache(maxsize=65536)
 def matches(r: Regex, text: str) -> bool:
     for ch in text:
         r = derivative(r, ord(ch))

@@ -5,23 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from xpress_struct.constraints.report import Checked
+
 __all__ = ["Checked", "Rewritten"]
-
-
-@dataclass(frozen=True, order=True)
-class Checked:
-    """A constraint that the mask does not enforce fully: the finished value is validated for it.
-
-    Attributes:
-        keyword: the JSON Schema keyword.
-        pointer: JSON pointer (RFC 6901, as a URI fragment is decoded) of the schema that holds it; for a
-            schema outside the document, the URI and the pointer inside it.
-        reason: why the mask cannot enforce it, in one clause.
-    """
-
-    keyword: str
-    pointer: str
-    reason: str
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from xpress_struct.errors import ArgumentError, SchemaError
+from xpress_struct.errors import ArgumentError, CompileLimitError, SchemaError
 
+from . import engine
 from . import regular as rx
 from .alive import Alive
 from .emit import Emitter
 from .expand import Expander, Settings
 from .keywords import CONSTRAINTS
-from .limits import Circular, measure
+from .limits import ASK_ENGINE, MAX_COARSE_OUTPUT, MAX_OUTPUT, Circular, measure
 from .prune import prune
 from .report import Rewritten
 from .sites import Places, Term
@@ -56,8 +58,29 @@ def rewrite(
             raise ArgumentError(f"{name} must be one of {', '.join(known)}, not {value!r}")
     measure(schema)
     rx.trim_cache()
-    places = Places(schema, registry or {})
-    ex = Expander(places, Settings(formats, openapi))
+    options = (registry or {}, key_order, bounded_numbers)
+    try:
+        found = _rewrite(schema, Settings(formats, openapi), *options)
+        size = len(json.dumps(found.schema))
+        if size < ASK_ENGINE or (size < MAX_OUTPUT and not engine.refusal(found.schema)):
+            return found
+    except CompileLimitError:
+        pass
+    found = _rewrite(schema, Settings(formats, openapi, coarse=True), *options)
+    if len(json.dumps(found.schema)) > MAX_COARSE_OUTPUT:
+        raise CompileLimitError(f"the rewritten schema is longer than {MAX_COARSE_OUTPUT} characters")
+    return found
+
+
+def _rewrite(
+    schema: Any,
+    settings: Settings,
+    registry: Mapping[str, Any],
+    key_order: Literal["declared", "any"],
+    bounded_numbers: bool,
+) -> Rewritten:
+    places = Places(schema, registry)
+    ex = Expander(places, settings)
     alive = Alive(ex)
     ex.alive, ex.member_alive = alive, alive.conj
     emitter = Emitter(ex, alive, key_order, bounded_numbers)

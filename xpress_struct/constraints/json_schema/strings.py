@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from . import charset as cs
@@ -25,6 +26,11 @@ def outside(names: Iterable[str], *, as_keys: bool) -> rx.Regex:
     With `as_keys`, neither the empty text, nor a name followed, perhaps after blanks, by a character that
     would end a key in a careless hand (quote, colon, bracket): `forecast' : [{` is no key beside `forecast`.
     """
+    return _outside(tuple(names), as_keys)
+
+
+@lru_cache(maxsize=1024)
+def _outside(names: tuple[str, ...], as_keys: bool) -> rx.Regex:
     tree: dict[str, Any] = {}
     for name in names:
         node = tree

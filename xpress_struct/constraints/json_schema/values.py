@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema
 from jsonschema.exceptions import best_match
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 from pydantic import TypeAdapter, ValidationError
+from referencing import Resource
+from referencing.jsonschema import DRAFT202012
 
 from xpress_struct.errors import OutputValidationError, SchemaError
 
@@ -42,14 +46,18 @@ def _no_constant(name: str) -> Any:
 class SchemaParser:
     """Parses and validates with jsonschema, in the draft that the schema names."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, registry: Mapping[str, Any] | None = None) -> None:
         validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         try:
             validator.check_schema(schema)
         except jsonschema.SchemaError as error:
             path = "".join(f"/{str(p).replace('~', '~0').replace('/', '~1')}" for p in error.path)
             raise SchemaError(f"Not a valid JSON Schema: {error.message}", pointer=path) from None
-        self._validator = validator(schema)
+        resources = (
+            (uri, Resource.from_contents(document, default_specification=DRAFT202012))
+            for uri, document in (registry or {}).items()
+        )
+        self._validator = validator(schema, registry=SPECIFICATIONS.with_resources(resources))
 
     def __call__(self, text: str) -> Any:
         value = load_json(text)
