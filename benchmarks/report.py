@@ -152,10 +152,10 @@ class Report:
         best = min(peers, key=lambda name: times[name])
         ratio = times["ours-lookup"] / times[best]
         self.result[key] = round(1 / ratio, 3)
-        print(
-            f"Decode seconds per document, ours-lookup / {best} (the best masked peer): {ratio:.3f} = "
-            f"1/{1 / ratio:.2f}"
-        )
+        print(f"Decode seconds per document, ours-lookup / {best} (the best masked peer): {_over(ratio)}")
+        totals = {name: row["end-to-end s/doc"] for (name,), row in rows.items()}
+        best = min(peers, key=lambda name: totals[name])
+        print(f"End to end, beside {best}: {_over(totals['ours-lookup'] / totals[best])}")
 
     def _categories(self) -> None:
         columns = ("docs", "completed", "valid", "score", "forwards/doc", "tok/forward")
@@ -254,6 +254,10 @@ def _common(runs: dict[str, list[Run]]) -> set[str]:
     """Tasks that all of these systems completed."""
     done = [{run.task.id for run in each if run.completed} for each in runs.values()]
     return set.intersection(*done) if done else set()
+
+
+def _over(ratio: float) -> str:
+    return f"{ratio:.3f} = 1/{1 / ratio:.2f}"
 
 
 def _print_table(heads: list[str], rows: dict[tuple[str, ...], dict[str, Any]]) -> None:

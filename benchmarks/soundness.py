@@ -29,9 +29,10 @@ from llguidance import LLMatcher, LLTokenizer
 
 from xpress_struct.constraints.json_schema.report import Rewritten
 from xpress_struct.constraints.json_schema.rewrite import rewrite
+from xpress_struct.constraints.json_schema.sites import Places
 from xpress_struct.errors import XPressError
 
-LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+LAYOUT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 MASKED_TOKENS = 120
 """Tokens of the first valid instance at which a mask is timed."""
 
@@ -82,9 +83,10 @@ class Order:
     def __init__(self, schema: Any) -> None:
         self.kind = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         self.validator = self.kind(schema)
+        self.resolver = Places(schema, {}).root.resolver
 
     def arrange(self, instance: Any) -> Any:
-        return self._value(instance, [(self.validator.schema, self.validator._resolver)])
+        return self._value(instance, [(self.validator.schema, self.resolver)])
 
     def _value(self, value: Any, schemas: list[Any]) -> Any:
         if isinstance(value, list):
@@ -186,7 +188,8 @@ class Taker:
         tokens = self.tokenizer.tokenize_str(text)
         self.matcher.reset()
         done = self.matcher.try_consume_tokens(tokens)
-        if self.matcher.is_error():
+        if done < len(tokens):
+            # a matcher whose lexer gave up stays unusable, reset or not
             self.matcher = LLMatcher(self.tokenizer, self.grammar)
             return False
         return bool(done == len(tokens) and self.matcher.is_accepting())

@@ -214,6 +214,7 @@ class Model:
             deadline=deadline,
             cancelled=options.cancel.is_set if options.cancel else lambda: False,
             logprobs=options.logprobs or None,
+            closes=options.on_limit == "close",
         )
         text = TextAssembler(
             self.vocabulary,
@@ -225,6 +226,7 @@ class Model:
         decoder = Decoder(
             self.target,
             matcher,
+            self.vocabulary,
             drafter.begin(ids, options.prefix, self.vocabulary) if drafter else None,
             request,
             text,

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from xpress_struct.drafting.drafter import Drafter
 from xpress_struct.errors import ArgumentError, UnknownArgumentError
@@ -42,6 +42,7 @@ class GenerateOptions(TypedDict, total=False):
     block_length: int
     acceptance: Rule
     max_retries: int
+    on_limit: Literal["cut", "close"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Options:
         drafter: "model" takes the model's; "lookup", None, or an object for this call.
         block_length: guesses per round, at most.
         acceptance: "coupled" (default: the tokens of decoding without speculation), "token", "block".
+        on_limit: what happens when the token budget ends: "cut" leaves the text unfinished; "close" keeps
+            up to 64 tokens to close it under the constraint, so that its last part is not the model's.
         max_retries: how often a text is drawn again when it fails a check that the mask cannot make
             (`constraint.checked_after`). Retries are sampled, from seeds that follow from `seed`.
 
@@ -91,6 +94,7 @@ class Options:
     block_length: int = 16
     acceptance: Rule = "coupled"
     max_retries: int = 3
+    on_limit: Literal["cut", "close"] = "cut"
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
@@ -115,6 +119,8 @@ class Options:
                 raise ArgumentError(f"{name}={value!r}: it must be a whole number >= {least}.")
         if self.acceptance not in get_args(Rule):
             raise ArgumentError(f"acceptance={self.acceptance!r}: it must be one of {get_args(Rule)}.")
+        if self.on_limit not in ("cut", "close"):
+            raise ArgumentError(f"on_limit={self.on_limit!r}: it must be 'cut' or 'close'.")
         if self.do_sample is not None and self.do_sample == self.sampling.greedy:
             raise ArgumentError(
                 f"do_sample={self.do_sample} does not agree with temperature={self.temperature}: "

@@ -12,7 +12,7 @@ from xpress_struct.errors import IncompleteOutputError
 
 __all__ = ["FinishReason", "Generation", "Stats", "TokenLogprobs"]
 
-FinishReason = Literal["stop", "stop_string", "length", "timeout", "cancelled"]
+FinishReason = Literal["stop", "stop_string", "closed", "length", "timeout", "cancelled"]
 
 
 @dataclass(slots=True)
@@ -144,8 +144,8 @@ class Generation:
     Attributes:
         text: the answer, `prefix` included, without the end token.
         token_ids: the emitted tokens, without prompt and prefix; an end token is the last.
-        finish_reason: "stop" (end token, or nothing can follow), "stop_string", or why it was cut:
-            "length", "timeout", "cancelled".
+        finish_reason: "stop" (end token, or nothing can follow), "stop_string", "closed" (whole, but the
+            budget ended it: `on_limit="close"`), or why it was cut: "length", "timeout", "cancelled".
         stats: what it cost.
         logprobs: one entry per emitted token, when asked for.
     """
@@ -160,7 +160,7 @@ class Generation:
     @property
     def complete(self) -> bool:
         """False when the output was cut: by the token budget, a timeout or a cancellation."""
-        return self.finish_reason in ("stop", "stop_string")
+        return self.finish_reason in ("stop", "stop_string", "closed")
 
     @cached_property
     def value(self) -> Any:

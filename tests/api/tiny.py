@@ -49,9 +49,7 @@ def byte_level(
     backend.add_special_tokens(CONTROL)
     if added:
         backend.add_tokens(list(added))
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token="<|im_end|>", pad_token="<pad>"
-    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|im_end|>", pad_token="<pad>")
     tokenizer.chat_template = template
     return tokenizer
 
@@ -63,9 +61,7 @@ def metaspace(pieces: Sequence[str]) -> PreTrainedTokenizerFast:
         vocabulary[f"<0x{byte:02X}>"] = len(vocabulary)
     for piece in ["\u2581", *"abcdefghijklmnopqrstuvwxyzPI", *pieces]:
         vocabulary.setdefault(piece, len(vocabulary))
-    backend = Tokenizer(
-        models.BPE(vocab=vocabulary, merges=[], byte_fallback=True, unk_token="<unk>")
-    )
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     backend.decoder = decoders.Sequence(
         [

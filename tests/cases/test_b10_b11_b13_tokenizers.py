@@ -38,9 +38,7 @@ def test_b10_a_choice_is_spelled_exactly(favourites: list[str], options: list[st
 @pytest.mark.parametrize(
     ("options", "text"), [([" Pizza", " Pasta"], " Pizza"), (["a Pizza", "a Pasta"], "a Pizza")]
 )
-def test_b10_a_blank_token_serves_where_the_text_has_the_blank(
-    options: list[str], text: str
-) -> None:
+def test_b10_a_blank_token_serves_where_the_text_has_the_blank(options: list[str], text: str) -> None:
     """`▁Pizza` is usable where the constraint has the blank."""
     model = scripted(META, wants(meta_id("\u2581Pizza"), width=len(META)))
     result = model.generate("Food:", xs.choice(options))
@@ -76,9 +74,7 @@ URL = '{"url": "http:'
 
 @pytest.mark.parametrize("as_prefix", [True, False])
 @pytest.mark.parametrize("favourite", [b"://", b"//", b"/", b":"])
-def test_b11_a_prompt_that_ends_inside_a_token_is_not_healed(
-    as_prefix: bool, favourite: bytes
-) -> None:
+def test_b11_a_prompt_that_ends_inside_a_token_is_not_healed(as_prefix: bool, favourite: bytes) -> None:
     """The text is exactly prefix and match; a token across the prompt's end is not used."""
     vocabulary = bytes_and(b"://", b"//")
     index = vocabulary.tokens.index(favourite)
@@ -120,9 +116,7 @@ def test_b11_a_prefix_that_does_not_fit_says_where(prefix: str) -> None:
 
 
 CONTROL = ["<pad>", "<|im_end|>", "<|im_start|>", "<unused3>", "<think>", "</think>", "<|tool|>"]
-SPECIAL = byte_level(
-    added=[AddedToken(name, special=False) for name in CONTROL[3:]] + [AddedToken("hello")]
-)
+SPECIAL = byte_level(added=[AddedToken(name, special=False) for name in CONTROL[3:]] + [AddedToken("hello")])
 
 
 def special_id(name: str) -> int:
@@ -140,9 +134,7 @@ def special_id(name: str) -> int:
     ],
     ids=["json", "regex", "lark"],
 )
-def test_b13_control_tokens_are_barred_inside_text(
-    name: str, temperature: float, constraint: object
-) -> None:
+def test_b13_control_tokens_are_barred_inside_text(name: str, temperature: float, constraint: object) -> None:
     """Special and unused tokens do not stand for their letters inside a string."""
     model = scripted(SPECIAL, wants(special_id(name), ord("a"), width=len(SPECIAL)))
     result = model.generate("x", constraint, temperature=temperature, seed=1, max_new_tokens=40)
@@ -159,9 +151,7 @@ def test_b13_an_ordinary_added_token_is_text() -> None:
     assert result.token_ids[:2] == (special_id("hello"),) * 2
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a forced run with the letters of a control token becomes that token"
-)
+@pytest.mark.xfail(strict=True, reason="a forced run with the letters of a control token becomes that token")
 @pytest.mark.parametrize("text", ["<pad>", "<|im_end|>", "a<think>b", "<unused3>"])
 def test_b13_the_letters_of_a_control_token_stay_writable(text: str) -> None:
     """Its letters can be spelled out, as text."""

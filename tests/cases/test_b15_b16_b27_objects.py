@@ -16,7 +16,6 @@ from xpress_struct.errors import SchemaError
 
 BOOL = {"type": "boolean"}
 ZAM = {"zeta": BOOL, "alpha": BOOL, "mid": BOOL}
-REWRITER = pytest.mark.xfail(strict=False, reason="needs the rewriter")
 
 
 def closed(properties: dict, **more: Any) -> dict[str, Any]:
@@ -67,7 +66,6 @@ WANT = ["zeta", "alpha", "mid"]
             },
             WANT,
             id="allOf",
-            marks=REWRITER,
         ),
         pytest.param(
             {
@@ -84,9 +82,8 @@ WANT = ["zeta", "alpha", "mid"]
             },
             WANT,
             id="allOf of refs",
-            marks=REWRITER,
         ),
-        pytest.param({"anyOf": [closed(ZAM), closed(dict(ZAM))]}, WANT, id="anyOf", marks=REWRITER),
+        pytest.param({"anyOf": [closed(ZAM), closed(dict(ZAM))]}, WANT, id="anyOf"),
         pytest.param({"type": "array", "items": closed(ZAM), "minItems": 1, "maxItems": 1}, WANT),
         pytest.param(Outer, [*WANT, *WANT, "second", "first"], id="pydantic"),
     ],
@@ -138,7 +135,9 @@ def test_b16_a_key_written_early_bars_those_declared_before() -> None:
     assert result.value == {"path": "a.py", "start_line": 3}
 
 
-@REWRITER
+@pytest.mark.xfail(
+    strict=True, reason="alternatives that differ in the order of keys only are taken for equal"
+)
 @pytest.mark.parametrize(
     "text",
     [
@@ -158,9 +157,7 @@ def test_b16_any_order_takes_each_key_at_most_once(text: str) -> None:
 DOCUMENTS = ["null", "true", "3", "-2.5", '"x"', "[]", '[1, "a", {"b": null}]', "{}", '{"a": [{}]}']
 
 
-@pytest.mark.parametrize(
-    "schema", [{}, "{}", *(pytest.param(s, marks=REWRITER) for s in (True, "true"))], ids=repr
-)
+@pytest.mark.parametrize("schema", [{}, "{}", True, "true"], ids=repr)
 @pytest.mark.parametrize("text", DOCUMENTS)
 def test_b27_the_empty_schema_takes_every_document(schema: Any, text: str) -> None:
     """{} and true are satisfied by every JSON value."""
@@ -202,7 +199,6 @@ def test_b27_a_closed_empty_object_is_two_braces(seed: int) -> None:
     ],
     ids=str,
 )
-@REWRITER
 def test_b27_a_schema_that_nothing_satisfies_is_an_error(schema: Any) -> None:
     """false, and what comes to the same, fails where the constraint is made."""
     with pytest.raises(SchemaError):

@@ -82,9 +82,7 @@ def test_b55_logprobs_are_those_of_the_masked_target(
 def test_b55_logprobs_are_before_temperature_and_cuts(cut: dict) -> None:
     """Temperature and cuts change what is drawn, not what is reported."""
     model = stub_model(LOGITS, SIX)
-    result = model.generate(
-        [0], CONSTRAINTS["regex"], temperature=2.0, seed=1, logprobs=6, **cut
-    )
+    result = model.generate([0], CONSTRAINTS["regex"], temperature=2.0, seed=1, logprobs=6, **cut)
     check(result, CONSTRAINTS["regex"], 6)
 
 

@@ -34,9 +34,7 @@ def read(stream: Stream) -> list[str]:
 @pytest.mark.parametrize("right", [0, 1, 3, 16])
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("acceptance", ["coupled", "token", "block"])
-def test_b56_pieces_join_to_the_text(
-    text: str, right: int, constrained: bool, acceptance: str
-) -> None:
+def test_b56_pieces_join_to_the_text(text: str, right: int, constrained: bool, acceptance: str) -> None:
     """Characters split over tokens and rejected drafts never show; pieces join exactly."""
     wanted = json.dumps(text, ensure_ascii=False)
     constraint = xs.json_schema({"type": "string"}) if constrained else None

@@ -25,13 +25,11 @@ def sampled(
     seed: int = 77,
     masked: bool = True,
     params: SamplingParams = TWO,
-    past_end: bool = False,
 ) -> Guess:
     """Draws left to right from q, and returns that q.
 
     Args:
         masked: q is masked by the grammar; otherwise illegal tokens are offered too.
-        past_end: go on behind an end token.
     """
 
     def guess(output: Ids, pick: Pick) -> object:
@@ -39,12 +37,11 @@ def sampled(
         rows: list[np.ndarray] = []
         for _ in range(length):
             legal = legal_after(constraint, (*output, *tokens)) if masked else EVERY
-            if not any(legal) or (END in tokens and not past_end):
+            if not any(legal) or END in tokens:
                 break
             rows.append(q_row(seed, (*output, *tokens), legal, params))
             tokens.append(pick(rows[-1]))
-            before = (*output, *tokens[:-1])
-            if END not in before and not legal_after(constraint, before)[tokens[-1]]:
+            if not legal_after(constraint, (*output, *tokens[:-1]))[tokens[-1]]:
                 # Behind an illegal token nothing may be used, so nothing is branched on.
                 unused = length - len(tokens)
                 tokens += [0] * unused

@@ -30,6 +30,8 @@ Guess = Callable[[Ids, Pick], object]
 
 V, END = 6, 5
 PROMPT = (0,)
+# Scores are float32 in the decoder and float64 in the reference.
+EXACT = 1e-6
 TOKENS = (b"a", b"b", b"c", b"ab", b"bc", b"")
 SIX = Vocabulary.from_tokens(TOKENS, end_ids=[END])
 
@@ -51,7 +53,8 @@ def table(seed: int, width: int = V, spread: float = 1.3) -> Callable[[Ids], lis
 
     @cache
     def logits(prefix: Ids) -> list[float]:
-        drawn = np.random.default_rng([seed, *prefix]).normal(size=width)
+        # The length is in the seed because trailing zeros do not count in it.
+        drawn = np.random.default_rng([seed, len(prefix), *prefix]).normal(size=width)
         return (spread * drawn).astype(np.float32).tolist()
 
     return logits

@@ -18,7 +18,7 @@ def rows(seed, *, legal=V, spread=1.2):
     """prefix -> a random distribution with `legal` possible tokens, float64."""
 
     def row(prefix):
-        random = np.random.default_rng([seed, *prefix])
+        random = np.random.default_rng([seed, len(prefix), *prefix])
         weights = np.exp(spread * random.normal(size=V))
         weights[random.permutation(V)[legal:]] = 0
         return torch.from_numpy(weights / weights.sum())
@@ -140,7 +140,7 @@ def test_coupled_is_the_target(length):
     """The coupled rule emits the target's own choices, whatever is drafted."""
 
     def choose(prefix):
-        return int(np.random.default_rng([8, *prefix]).integers(V))
+        return int(np.random.default_rng([8, len(prefix), *prefix]).integers(V))
 
     def own(count):
         tokens = []

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from xpress_struct.decoding.acceptance import accept_block, accept_coupled, accept_token_level
+from xpress_struct.decoding.acceptance import (
+    Accepted,
+    accept_block,
+    accept_coupled,
+    accept_token_level,
+)
 
 RULES = [accept_token_level, accept_block]
 P = torch.tensor([0.5, 0.25, 0.25, 0.0], dtype=torch.float64)
@@ -30,7 +35,7 @@ def test_no_draft(rule):
     """Without a draft, the token is drawn from p and no coin is tossed."""
     draws = Draws()
     accepted = rule([], None, lambda slot: P, lambda slot: pytest.fail("a coin"), draws)
-    assert accepted == (0, 0)
+    assert accepted == Accepted(0, 0)
     assert torch.equal(draws.seen[0][0], P)
 
 
@@ -46,7 +51,7 @@ def test_disjoint_rows(rule):
     """When p and q share no token, nothing stands and p is drawn from (B46)."""
     draws = Draws()
     accepted = rule([3, 3], [OTHER, OTHER], lambda slot: P, lambda slot: 2.0**-54, draws)
-    assert accepted == (0, 0)
+    assert accepted == Accepted(0, 0)
     assert torch.equal(draws.seen[0][0], P)
 
 
@@ -57,7 +62,7 @@ def test_empty_residual(rule):
     q = P.clone()
     q[3] = 1e-12  # the only token of q that p cannot take
     accepted = rule([3], [q], lambda slot: P, lambda slot: 0.5, draws)
-    assert accepted == (0, 0)
+    assert accepted == Accepted(0, 0)
     assert torch.equal(draws.seen[0][0], P)
 
 
@@ -113,6 +118,6 @@ def test_coupled_stops_asking():
         asked.append(slot)
         return [1, 2, 3, 4][slot]
 
-    assert accept_coupled([1, 9, 3], choice) == (1, 2)
+    assert accept_coupled([1, 9, 3], choice) == Accepted(1, 2)
     assert asked == [0, 1]
-    assert accept_coupled([1, 2, 3], choice) == (3, 4)
+    assert accept_coupled([1, 2, 3], choice) == Accepted(3, 4)

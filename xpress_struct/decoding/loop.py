@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.decoding.acceptance import (
     Accepted,
     accept_block,
     accept_coupled,
     accept_token_level,
 )
+from xpress_struct.decoding.closing import closing_tokens, reserve
 from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.drafting.drafter import DraftSession
@@ -42,6 +44,7 @@ class Request:
         deadline: `time.perf_counter` value after which no round starts.
         cancelled: asked before each round.
         logprobs: number of likeliest tokens to report per place; None reports nothing.
+        closes: close the text when the budget ends, rather than cut it.
     """
 
     prompt: tuple[int, ...]
@@ -54,6 +57,7 @@ class Request:
     deadline: float | None = None
     cancelled: Callable[[], bool] = lambda: False
     logprobs: int | None = None
+    closes: bool = False
 
 
 @dataclass(slots=True)
@@ -80,6 +84,7 @@ class Decoder:
         self,
         target: Target,
         matcher: Matcher,
+        vocabulary: Vocabulary,
         session: DraftSession | None,
         request: Request,
         text: TextAssembler,
@@ -88,6 +93,7 @@ class Decoder:
         resumes: bool = False,
     ) -> None:
         self._target, self._matcher, self._session = target, matcher, session
+        self._vocabulary = vocabulary
         self._request, self._text, self._resumes = request, text, resumes
         self._cache = target.new_cache()
         self._pending = list(request.prompt)
@@ -100,6 +106,8 @@ class Decoder:
         if target.max_length is not None:
             limit = min(limit, target.max_length - len(request.prompt))
         self._budget = limit
+        # Rounds may emit tokens up to here; behind it, each is weighed against closing the text.
+        self._free = limit - reserve(limit) if request.closes else limit
 
     def rounds(self) -> Generator[None, None, None]:
         """Runs rounds until the text is finished; yields after each, when text may have grown."""
@@ -113,6 +121,9 @@ class Decoder:
         self._commit_forced()
         self._check_stopped()
         if self.finish is not None:
+            return
+        if len(self.output) >= self._free:
+            self._emit_or_close()
             return
         block = self._propose()
         logits = self._score(block)
@@ -129,9 +140,38 @@ class Decoder:
                 self.stats.forced += 1
                 self._emit(token, last=place == len(run) - 1)
 
+    def _emit_or_close(self) -> None:
+        """Emits one token if the text can still be closed behind it within the budget; else closes it."""
+        left = self._budget - len(self.output)
+        forced = self._matcher.forced()[:1]
+        if forced:
+            accepted, rows = Accepted(0, forced[0]), None
+        else:
+            logits = self._score(_Block())
+            self._cache.rollback_to(self._cache.lengths)
+            accepted, rows = self._accept(_Block(), logits)
+            self._pending = []
+            self.stats.note_round(0, 0)
+        path = self._matcher.fork()
+        path.commit([accepted.token])
+        if closing_tokens(path, self._vocabulary, left - 1) is not None:
+            self._matcher.commit([accepted.token])
+            self._pending.append(accepted.token)
+            self.stats.forced += rows is None
+            self._emit(accepted.token, last=True, rows=rows)
+            return
+        closing = closing_tokens(self._matcher, self._vocabulary, left)
+        if closing is None:  # this budget never was enough
+            self.finish = "length"
+            return
+        self._matcher.commit(closing)
+        for token in closing:
+            self._emit(token, last=False)
+        self.finish = "closed"
+
     def _forced_run(self) -> list[int]:
         with _timed(self.stats, "walk_s"):
-            return self._matcher.forced()[: self._budget - len(self.output)]
+            return self._matcher.forced()[: max(0, self._free - len(self.output))]
 
     def _check_stopped(self) -> None:
         if self.finish is None and self._request.cancelled():
@@ -143,7 +183,7 @@ class Decoder:
     def _propose(self) -> _Block:
         """Guesses, walked by the grammar; forced runs are filled in between."""
         block = _Block()
-        left = self._budget - len(self.output) - 1
+        left = self._free - len(self.output) - 1
         if self._session is None or left <= 0:
             return block
         path = self._matcher.fork()
@@ -166,7 +206,8 @@ class Decoder:
             legal = path.walk(guess)
             path.commit(guess[:legal])
             # An illegal token that was drawn is offered and refused; cutting it would be biased.
-            offered = guess[: legal + (q is not None)]
+            # Behind an end token there is nothing to offer.
+            offered = guess[: legal + (q is not None and not path.ended)]
             start = len(block.tokens)
             block.guessed += range(start, start + len(offered))
             block.tokens += offered

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from . import regular as rx
-from .limits import Blowup, Circular
+from .limits import BlowupError, CircularError
 from .shapes import Arr, Num, Obj, Shape, Str, string_fits
 from .sites import Conj
 
@@ -48,9 +48,9 @@ class Alive:
         self._busy.add(terms)
         try:
             found = any(self(b.shape, depth - 1) for b in self.ex.conj(terms))
-        except Blowup:
+        except BlowupError:
             found = True
-        except Circular:
+        except CircularError:
             return True  # asked while the schema around it is being expanded
         finally:
             self._busy.discard(terms)
@@ -84,7 +84,7 @@ class Alive:
                 parts.append(rx.any_of_length(s.low, s.high))
             try:
                 found = not rx.automaton(rx.both(*parts), max_states=120, max_atoms=60).empty
-            except rx.TooComplex:
+            except rx.TooComplexError:
                 found = True
             self._strings[s] = found
         return found
@@ -121,7 +121,7 @@ def key_fits(ex: Expander, keys: Conj, name: str) -> bool | None:
     unsure = False
     try:
         branches = ex.conj(keys)
-    except (Blowup, Circular):
+    except (BlowupError, CircularError):
         return None
     for b in branches:
         if isinstance(b.shape, Str):

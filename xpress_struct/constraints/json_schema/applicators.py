@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from xpress_struct.errors import SchemaError
 
 from . import keywords
-from .limits import MAX_BRANCHES, Blowup
+from .limits import MAX_BRANCHES, BlowupError
 from .report import Checked
-from .shapes import Branch, Obj, Seen
+from .shapes import Branch, Obj
 from .sites import Conj, Site, Term
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ _MAX_PAIRS = 20_000
 def schemas(site: Site, keyword: str) -> Mapping[str, Any]:
     value = site.schema.get(keyword, {})
     if not isinstance(value, dict):
-        raise SchemaError(
-            f"{keyword} must be an object", pointer=site.pointer, keyword=keyword
-        )
+        raise SchemaError(f"{keyword} must be an object", pointer=site.pointer, keyword=keyword)
     return value
 
 
@@ -46,7 +44,7 @@ def _options(ex: Expander, site: Site, keyword: str) -> list[Conj]:
 
 def _check_size(branches: int) -> None:
     if branches > MAX_BRANCHES * 10:
-        raise Blowup
+        raise BlowupError
 
 
 def _ref(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
@@ -76,7 +74,7 @@ def _all_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
     for i, option in enumerate(_options(ex, site, "allOf")):
         try:
             acc = ex.product(acc, ex.conj(option, track))
-        except Blowup:
+        except BlowupError:
             why = f"too many combinations of alternatives in member {i}"
             acc = ex.noted(acc, Checked("allOf", site.pointer, why))
     return acc
@@ -87,7 +85,7 @@ def _any_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
     groups = [ex.product(acc, ex.conj(option, track)) for option in options]
     if track:
         if len(options) > 6:
-            raise Blowup
+            raise BlowupError
         for size in range(2, len(options) + 1):
             for some in combinations(options, size):
                 both = acc
@@ -115,14 +113,12 @@ def _one_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
         alone = group
         try:
             if ex.settings.coarse and rivals[i]:
-                raise Blowup
+                raise BlowupError
             for j in rivals[i]:
                 others = (Term(t.site, not t.negative) for t in options[j])
                 outside = [ex.term(t, False) for t in others]
-                alone = ex.live(
-                    _renote(group, ex.product(alone, outside[0] if outside else ()), note)
-                )
-        except Blowup:
+                alone = ex.live(_renote(group, ex.product(alone, outside[0] if outside else ()), note))
+        except BlowupError:
             alone = ex.noted(group, note)
         out.append(alone)
     return ex.union(*out)
@@ -131,9 +127,7 @@ def _one_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
 def _renote(before: Branches, after: Branches, note: Checked) -> Branches:
     """`after` with the notes that are new in it replaced by `note`, which says it for the whole keyword."""
     old = frozenset[Checked]().union(*(b.notes for b in before)) | {note}
-    return tuple(
-        b if b.notes <= old else Branch(b.shape, (b.notes & old) | {note}, b.seen) for b in after
-    )
+    return tuple(b if b.notes <= old else Branch(b.shape, (b.notes & old) | {note}, b.seen) for b in after)
 
 
 def _overlap(ex: Expander, a: Branches, b: Branches) -> bool:
@@ -172,10 +166,7 @@ def _absent(ex: Expander, acc: Branches, site: Site, name: str) -> Branches:
     return ex.product(acc, ex.conj(ex.made(site, {"properties": {name: False}})))
 
 
-
-def _when_present(
-    ex: Expander, acc: Branches, site: Site, name: str, then: Conj, track: bool
-) -> Branches:
+def _when_present(ex: Expander, acc: Branches, site: Site, name: str, then: Conj, track: bool) -> Branches:
     """Values without `name`, and objects with it that also satisfy `then`."""
     has = ex.made(site, {"type": "object", "required": [name]})
     present = ex.product(ex.product(acc, ex.conj(has)), ex.conj(then, track))
@@ -186,7 +177,7 @@ def _when_present(
     )
     out = ex.union(present, missing)
     if len(out) > max(ex.settings.max_branches, len(acc)):
-        raise Blowup
+        raise BlowupError
     return out
 
 
@@ -202,7 +193,7 @@ def _dependent(keyword: str) -> Handler:
                 continue
             try:
                 acc = _when_present(ex, acc, site, name, then, track)
-            except Blowup:
+            except BlowupError:
                 why = f"too many combinations of alternatives for {name!r}"
                 acc = ex.noted(acc, Checked(keyword, site.pointer, why))
         return acc
@@ -228,5 +219,3 @@ HANDLERS: Mapping[str, tuple[tuple[int, int], Handler]] = {
 
 `dependencies` is applied in every draft: 2019-09 and later call it deprecated, not gone.
 """
-
-

@@ -8,7 +8,7 @@ from itertools import permutations
 from math import perm
 from typing import TYPE_CHECKING, Any
 
-from .limits import Blowup
+from .limits import BlowupError
 from .shapes import Arr, Bool, Null, Num, Str, join
 from .sites import Conj, Term
 
@@ -95,9 +95,7 @@ class ArrayWriter:
         if arr.prefix and arr.high is not None and arr.high <= len(arr.prefix):
             places = arr.prefix[: arr.high]
             if all(
-                not self.ex.member_alive(join(a, b))
-                for i, a in enumerate(places)
-                for b in places[i + 1 :]
+                not self.ex.member_alive(join(a, b)) for i, a in enumerate(places) for b in places[i + 1 :]
             ):
                 return self._body(arr)
         values = None if arr.prefix else self._finite(arr.rest)
@@ -117,7 +115,7 @@ class ArrayWriter:
         found: list[Any] = []
         try:
             branches = self.ex.live(self.ex.conj(conj))
-        except Blowup:
+        except BlowupError:
             return None
         for b in branches:
             shape = b.shape
@@ -125,9 +123,7 @@ class ArrayWriter:
                 return None
             if isinstance(shape, Null):
                 found.append(None)
-            elif isinstance(shape, Bool):
-                found += shape.values
-            elif isinstance(shape, Str) and shape.values is not None:
+            elif isinstance(shape, (Bool, Str)) and shape.values is not None:
                 found += shape.values
             elif isinstance(shape, Num) and shape.values is not None:
                 if any(v.denominator != 1 for v in shape.values):

@@ -5,6 +5,7 @@ Surrogates (U+D800 to U+DFFF) are never members: they cannot stand in UTF-8 text
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -26,9 +27,9 @@ __all__ = [
     "make",
     "members",
     "subtract",
-    "union",
     "unicode_digits",
     "unicode_words",
+    "union",
 ]
 
 Charset = tuple[tuple[int, int], ...]
@@ -116,15 +117,25 @@ def category(name: str) -> Charset:
     return _scan(lambda ch: unicodedata.category(ch).startswith(name))
 
 
+@lru_cache(maxsize=2)
+def _runs(pattern: str) -> Charset:
+    """The characters that a one-character pattern of Python's `re` takes."""
+    out: list[tuple[int, int]] = []
+    for low, high in ANY:
+        text = "".join(map(chr, range(low, high + 1)))
+        spans = (m.span() for m in re.finditer(f"{pattern}+", text))
+        out += [(low + start, low + end - 1) for start, end in spans]
+    return make(out)
+
+
 def unicode_digits() -> Charset:
     """What Python's `\\d` takes: category Nd."""
-    return category("Nd")
+    return _runs("\\d")
 
 
-@lru_cache(maxsize=1)
 def unicode_words() -> Charset:
     """What Python's `\\w` takes."""
-    return _scan(lambda ch: ch.isalnum() or ch == "_")
+    return _runs("\\w")
 
 
 DIGITS = make([(0x30, 0x39)])

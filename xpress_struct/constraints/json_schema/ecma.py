@@ -8,7 +8,7 @@ every validator, and a text that avoids `either` violates it in every validator.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn, Union
+from typing import NoReturn, TypeAlias
 
 from . import charset as cs
 
@@ -69,7 +69,7 @@ class Look:
     negative: bool
 
 
-Node = Union[Class, Cat, Alt, Rep, Start, End, Look]
+Node: TypeAlias = "Class | Cat | Alt | Rep | Start | End | Look"
 
 _ESCAPED = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "0": 0x00, "a": 0x07}
 _MAX_DEPTH = 100
@@ -308,8 +308,13 @@ class _Parser:
 
 
 _GENERAL = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp "
-    "C Cc Cf Cn Co".split()
+    [f"L{x}" for x in ("", "l", "m", "o", "t", "u")]
+    + [f"M{x}" for x in ("", "c", "e", "n")]
+    + [f"N{x}" for x in ("", "d", "l", "o")]
+    + [f"P{x}" for x in ("", "c", "d", "e", "f", "i", "o", "s")]
+    + [f"S{x}" for x in ("", "c", "k", "m", "o")]
+    + [f"Z{x}" for x in ("", "l", "p", "s")]
+    + [f"C{x}" for x in ("", "c", "f", "n", "o")]
 )
 _CATEGORIES = {
     "Letter": "L",

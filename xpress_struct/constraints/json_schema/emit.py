@@ -8,8 +8,8 @@ from typing import Any, Literal
 from .alive import Alive
 from .arrays import ArrayWriter
 from .expand import Expander
-from .limits import Blowup
-from .numbers import TooLarge, emit_number
+from .limits import BlowupError
+from .numbers import TooLargeError, emit_number
 from .objects import ObjectWriter
 from .report import Checked
 from .shapes import Arr, Bool, Branch, Null, Num, Obj, Str
@@ -32,9 +32,7 @@ class Definition:
 
 
 class Emitter:
-    def __init__(
-        self, ex: Expander, alive: Alive, order: Literal["declared", "any"], bounded: bool
-    ) -> None:
+    def __init__(self, ex: Expander, alive: Alive, order: Literal["declared", "any"], bounded: bool) -> None:
         self.ex, self.alive, self.bounded = ex, alive, bounded
         self.objects, self.arrays = ObjectWriter(self, order), ArrayWriter(self)
         self.definitions: dict[str, Definition] = {}
@@ -114,7 +112,7 @@ class Emitter:
     def branches(self, terms: Conj) -> tuple[Branch, ...]:
         try:
             return self.ex.live(self.ex.conj(terms))
-        except Blowup:
+        except BlowupError:
             return self._without_some(terms)
 
     def _without_some(self, terms: Conj) -> tuple[Branch, ...]:
@@ -123,7 +121,7 @@ class Emitter:
         for term in terms:
             try:
                 found = self.ex.product(found, self.ex.term(term))
-            except Blowup:
+            except BlowupError:
                 keyword = "not" if term.negative else "allOf"
                 why = "too many combinations of alternatives"
                 found = self.ex.noted(found, Checked(keyword, term.site.pointer, why))
@@ -159,7 +157,7 @@ class Emitter:
     def _number(self, shape: Num) -> list[Any]:
         try:
             return list(emit_number(shape, self.bounded))
-        except TooLarge as why:
+        except TooLargeError as why:
             for keyword in ("multipleOf", "minimum", "maximum", "const", "enum", "not"):
                 if any(isinstance(t.site.schema, dict) and keyword in t.site.schema for t in self._now.terms):
                     break

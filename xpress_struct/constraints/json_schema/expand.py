@@ -16,7 +16,7 @@ from xpress_struct.errors import SchemaError
 from . import applicators, keywords, negate, unevaluated
 from .ecma import PatternError
 from .formats import UNWRITTEN, format_language
-from .limits import COARSE_BRANCHES, MAX_BRANCHES, Blowup, Budget, Circular
+from .limits import COARSE_BRANCHES, MAX_BRANCHES, BlowupError, Budget, CircularError
 from .report import Checked
 from .shapes import UNIVERSE, Arr, Branch, Num, Obj, Seen, Shape, Source, Str, meet
 from .sites import Conj, Places, Site, Term
@@ -71,8 +71,8 @@ class Expander:
         """The branches of a conjunction; `track` fills in `Branch.seen`.
 
         Raises:
-            Blowup: the product of the terms has more than MAX_BRANCHES branches.
-            Circular: a term contains itself in place.
+            BlowupError: the product of the terms has more than MAX_BRANCHES branches.
+            CircularError: a term contains itself in place.
         """
         found = self._conjs.get((terms, track))
         if found is None:
@@ -88,7 +88,7 @@ class Expander:
         if found is not None:
             return found
         if key in self._active:
-            raise Circular(term.site.pointer)
+            raise CircularError(term.site.pointer)
         self._active.add(key)
         try:
             if term.negative:
@@ -116,7 +116,7 @@ class Expander:
                 if shape is not None:
                     self.put(out, Branch(shape, x.notes | y.notes, x.seen | y.seen))
                 if len(out) > limit:
-                    raise Blowup
+                    raise BlowupError
         return tuple(out.values())
 
     @staticmethod
@@ -155,12 +155,10 @@ class Expander:
         wants = unevaluated.wanted(site)
         inner = track or wants
         acc = self._plain(site, inner)
-        placed = False
+        members = next((k for k in _OBJECT_KEYWORDS if k in schema), None)
         for keyword in schema:
-            if keyword in _OBJECT_KEYWORDS:
-                if not placed:
-                    acc = self.product(acc, self._members(site, inner))
-                placed = True
+            if keyword == members:
+                acc = self.product(acc, self._members(site, inner))
             elif keyword in applicators.HANDLERS:
                 since, handler = applicators.HANDLERS[keyword]
                 if since[0] <= site.draft <= since[1]:
@@ -183,7 +181,7 @@ class Expander:
     ) -> tuple[Branch, ...]:
         try:
             return handler(self, acc, site, track)
-        except Blowup:
+        except BlowupError:
             note = Checked(keyword, site.pointer, "too many combinations of alternatives")
             return self.noted(acc, note)
 
@@ -240,7 +238,7 @@ class Expander:
         """Shapes of constants, strings and numbers gathered."""
         strings = tuple(dict.fromkeys(v for v in values if isinstance(v, str)))
         numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
-        rest = [v for v in values if not isinstance(v, str) and v not in numbers or isinstance(v, bool)]
+        rest = [v for v in values if isinstance(v, bool) or not isinstance(v, (int, float, str))]
         shapes = [keywords.constant(site, v, lambda s: self.made(site, s)) for v in rest]
         if strings:
             shapes.append(Str(values=strings))
@@ -264,8 +262,8 @@ class Expander:
             if known is not None:
                 found = replace(found, patterns=(*found.patterns, known))
             elif schema["format"] in UNWRITTEN:
-                why = f"texts of the format {schema['format']!r} are not a regular language"
-                notes.setdefault(Str, set()).add(Checked("format", site.pointer, why))
+                unwritten = f"texts of the format {schema['format']!r} are not a regular language"
+                notes.setdefault(Str, set()).add(Checked("format", site.pointer, unwritten))
         return found
 
     def _object(self, site: Site) -> Obj:
@@ -277,9 +275,7 @@ class Expander:
         keys: Conj = ()
         if "propertyNames" in schema and site.draft >= 6:
             keys = self.sub(site, schema["propertyNames"], "propertyNames")
-        return Obj(
-            (), tuple(dict.fromkeys(required)), low, keywords.count(site, "maxProperties"), keys
-        )
+        return Obj((), tuple(dict.fromkeys(required)), low, keywords.count(site, "maxProperties"), keys)
 
     def _members(self, site: Site, track: bool) -> tuple[Branch, ...]:
         """properties, patternProperties and additionalProperties."""

@@ -86,8 +86,9 @@ class _Writer:
             if inner is None and name in required:
                 return None
             if inner is not None:
-                label = json.dumps(name, ensure_ascii=False) + ": "
-                members.append((f"{_text(label)} {inner}", name in required))
+                # The colon stands apart: a longer literal would win over other keys of the same letters.
+                key = _text(json.dumps(name, ensure_ascii=False))
+                members.append((f"{key} {_text(': ')} {inner}", name in required))
         extra = self._extra(schema, depth)
         # The rewriter leaves counts only where every declared member is required.
         fixed = len(members)

@@ -10,7 +10,6 @@ from typing import Any
 from xpress_struct.errors import SchemaError
 
 from . import regular as rx
-from .ecma import PatternError
 from .regex_text import language
 from .shapes import Arr, Bool, Null, Num, Obj, Shape, Source, Str
 from .sites import Conj, Site
@@ -30,11 +29,51 @@ __all__ = [
 ]
 
 CONSTRAINTS = frozenset(
-    "$dynamicRef $recursiveRef $ref additionalItems additionalProperties allOf anyOf const contains "
-    "dependencies dependentRequired dependentSchemas else enum exclusiveMaximum exclusiveMinimum format if "
-    "items maxContains maxItems maxLength maxProperties maximum minContains minItems minLength "
-    "minProperties minimum multipleOf not oneOf pattern patternProperties prefixItems properties "
-    "propertyNames required then type unevaluatedItems unevaluatedProperties uniqueItems".split()
+    [
+        "$dynamicRef",
+        "$recursiveRef",
+        "$ref",
+        "additionalItems",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "const",
+        "contains",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "else",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "if",
+        "items",
+        "maxContains",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minContains",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "not",
+        "oneOf",
+        "pattern",
+        "patternProperties",
+        "prefixItems",
+        "properties",
+        "propertyNames",
+        "required",
+        "then",
+        "type",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "uniqueItems",
+    ]
 )
 """Keywords that constrain values; every other one is an annotation and is ignored."""
 
@@ -159,9 +198,7 @@ def array_shape(site: Site, conj: Callable[[Any, tuple[str | int, ...]], Conj]) 
     unique = schema.get("uniqueItems", False)
     if not isinstance(unique, bool):
         raise _malformed(site, "uniqueItems", "a boolean")
-    return Arr(
-        prefix, rest, count(site, "minItems") or 0, count(site, "maxItems"), unique, contains
-    )
+    return Arr(prefix, rest, count(site, "minItems") or 0, count(site, "maxItems"), unique, contains)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -173,7 +210,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, list):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     return bool(a == b)

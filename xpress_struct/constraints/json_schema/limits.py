@@ -13,9 +13,9 @@ __all__ = [
     "MAX_NODES",
     "MAX_OUTPUT",
     "MAX_WORK",
-    "Blowup",
+    "BlowupError",
     "Budget",
-    "Circular",
+    "CircularError",
     "measure",
 ]
 
@@ -27,7 +27,7 @@ MAX_BRANCHES = 400
 """Alternatives of one product of subschemas; beyond it, the factor is checked after generation."""
 COARSE_BRANCHES = 24
 """The same when the exact rewriting was too large."""
-MAX_WORK = 250_000
+MAX_WORK = 60_000
 """Intersections of alternatives in one rewriting; beyond it, the coarse one, then CompileLimitError."""
 MAX_OUTPUT = 1_000_000
 """Characters of an exact result; beyond it, the coarse one."""
@@ -37,11 +37,11 @@ ASK_ENGINE = 150_000
 """Characters of an exact result from which on the engine is asked whether it takes it."""
 
 
-class Blowup(Exception):
+class BlowupError(Exception):
     """A product has too many alternatives."""
 
 
-class Circular(Exception):
+class CircularError(Exception):
     """A schema refers to itself in place; `pointer` says where."""
 
     def __init__(self, pointer: str) -> None:

@@ -14,7 +14,7 @@ from . import applicators, keywords
 from . import regular as rx
 from .ecma import PatternError
 from .formats import FORMATS
-from .limits import Blowup
+from .limits import BlowupError
 from .report import Checked
 from .shapes import UNIVERSE, Arr, Bool, Branch, Null, Num, Obj, Shape, Source, Str
 from .sites import Conj, Site, Term
@@ -241,7 +241,7 @@ def _none_of(ex: Expander, site: Site, keyword: str) -> Iterator[Branch]:
         return  # one alternative takes every value
     try:
         yield from ex.conj(tuple(_flip(t) for option in options for t in option))
-    except Blowup:
+    except BlowupError:
         yield from _guarded(site, keyword)
 
 
@@ -250,11 +250,11 @@ def _not_one_of(ex: Expander, site: Site) -> Iterator[Branch]:
     options = [ex.sub(site, s, "oneOf", i) for i, s in enumerate(site.schema["oneOf"])]
     try:
         if len(options) > 12:
-            raise Blowup
+            raise BlowupError
         for i, first in enumerate(options):
             for second in options[i + 1 :]:
                 yield from ex.product(ex.conj(first), ex.conj(second))
-    except Blowup:
+    except BlowupError:
         yield from _guarded(site, "oneOf")
 
 
@@ -266,7 +266,7 @@ def _not_if(ex: Expander, site: Site) -> Iterator[Branch]:
     try:
         yield from ex.product(ex.conj(test), tuple(_complement(ex, then)))
         yield from ex.product(tuple(_complement(ex, test)), tuple(_complement(ex, other)))
-    except Blowup:
+    except BlowupError:
         yield from _guarded(site, "if")
 
 

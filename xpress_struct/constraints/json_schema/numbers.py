@@ -13,7 +13,7 @@ from typing import Any
 
 from .shapes import Num
 
-__all__ = ["MAX_DECIMALS", "MAX_INTEGER", "MAX_NUMBER", "TooLarge", "emit_number"]
+__all__ = ["MAX_DECIMALS", "MAX_INTEGER", "MAX_NUMBER", "TooLargeError", "emit_number"]
 
 MAX_INTEGER = 2**63 - 1024
 """Largest magnitude of an integer: 19 digits. (The engine's bounds are doubles cast to 64 bits.)"""
@@ -25,7 +25,7 @@ _MAX_COEFFICIENT = 2**32 - 1  # of multipleOf, in the engine
 _MAX_CUTS = 200  # excluded values that are cut out of a range
 
 
-class TooLarge(ValueError):
+class TooLargeError(ValueError):
     """A bound or a multiple is outside what the engine can hold."""
 
 
@@ -45,9 +45,9 @@ def _multiple(n: Num) -> Fraction | None:
     while (found * power).denominator != 1:
         power *= 10
         if power > 10**12:
-            raise TooLarge("multipleOf has too many digits")
+            raise TooLargeError("multipleOf has too many digits")
     if found * power > _MAX_COEFFICIENT or not _exact(found, power):
-        raise TooLarge("multipleOf has too many digits")
+        raise TooLargeError("multipleOf has too many digits")
     return found
 
 
@@ -64,7 +64,7 @@ def _values(n: Num, values: tuple[Fraction, ...]) -> list[dict[str, Any]]:
     for v in values:
         written = _plain(v)
         if abs(v) > MAX_INTEGER or (isinstance(written, float) and abs(v) < Fraction(1, 10**300)):
-            raise TooLarge("a constant has too many digits")
+            raise TooLargeError("a constant has too many digits")
         fitting.append(written)
     return [{"enum": fitting}]
 
@@ -73,7 +73,7 @@ def emit_number(n: Num, bounded: bool) -> list[dict[str, Any]]:
     """Alternatives for the engine; none when nothing can be written.
 
     Raises:
-        TooLarge: the engine cannot hold a bound, a multiple or a value.
+        TooLargeError: the engine cannot hold a bound, a multiple or a value.
     """
     if n.values is not None:
         return _values(n, n.values)
@@ -85,10 +85,10 @@ def emit_number(n: Num, bounded: bool) -> list[dict[str, Any]]:
             edges += [(cut, True), (cut, True)]
     edges.append((n.high, n.high_open))
     if len(edges) > 2 * _MAX_CUTS:
-        raise TooLarge("too many values are excluded")
+        raise TooLargeError("too many values are excluded")
     multiple = _multiple(n)
     out: list[dict[str, Any]] = []
-    for (low, low_open), (high, high_open) in zip(edges[::2], edges[1::2]):
+    for (low, low_open), (high, high_open) in zip(edges[::2], edges[1::2], strict=True):
         piece = _piece(n.integer, low, low_open, high, high_open, limit, bounded)
         if piece is None:
             continue
@@ -116,17 +116,16 @@ def _piece(
             high = Fraction(math.ceil(high) - 1 if high_open else math.floor(high))
         low_open = high_open = False
     if (low is not None and low > limit) or (high is not None and high < -limit):
-        raise TooLarge(f"a bound is beyond {limit:.3g}")
+        raise TooLargeError(f"a bound is beyond {limit:.3g}")
     if bounded or (low is not None and low < -limit):
         low = Fraction(-limit) if low is None or low < -limit else low
     if bounded or (high is not None and high > limit):
         high = Fraction(limit) if high is None or high > limit else high
-    if low is not None and high is not None:
-        if low > high or (low == high and (low_open or high_open)):
-            return None
+    if low is not None and high is not None and (low, low_open or high_open) > (high, False):
+        return None
     for edge in (low, high):
         if edge is not None and edge not in (Fraction(float(edge)), Fraction(repr(float(edge)))):
-            raise TooLarge("a bound has more digits than a double holds")
+            raise TooLargeError("a bound has more digits than a double holds")
     piece: dict[str, Any] = {"type": "integer" if integer else "number"}
     if low is not None:
         piece["exclusiveMinimum" if low_open else "minimum"] = _plain(low)

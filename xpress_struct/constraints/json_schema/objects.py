@@ -2,7 +2,8 @@
 
 Members stand in declared order: names as the keywords of the schema mention them first, then names that are
 only required, then all other keys. Keys that are not declared are never empty, never a declared name in
-another spelling, and never a declared name followed by a quote, a colon, a bracket or a blank.
+another spelling, and never a declared name followed (perhaps after blanks) by a quote, a colon or a
+bracket. Beside a pattern like `^[a-z]{1,255}$` they are at most as long as it allows.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from xpress_struct.errors import CompileLimitError, UnsupportedFeatureError
 from . import engine
 from . import regular as rx
 from .alive import key_fits
-from .limits import Blowup, Circular
-from .regex_text import literals, written
-from .shapes import Obj, Source, Str, join
+from .limits import BlowupError, CircularError
+from .regex_text import written
+from .shapes import Obj, Str, join
 from .sites import Conj
 from .strings import joined, outside
 
@@ -31,7 +32,6 @@ __all__ = ["MAX_ANY_ORDER", "ObjectWriter"]
 
 MAX_ANY_ORDER = 5
 """Most declared properties of one object whose order may be free (n! orders are compiled)."""
-_MAX_NAMED_KEYS = 64  # keys of a finite pattern that become properties
 _MAX_SUBSETS = 120  # alternatives for minProperties and maxProperties
 _MAX_REGIONS = 16  # classes of keys that overlapping patterns may make
 
@@ -51,10 +51,8 @@ class ObjectWriter:
 
     def write(self, obj: Obj) -> list[dict[str, Any]]:
         """Alternatives for the engine; notes go to the emitter."""
-        if not obj.sources and not obj.required and not obj.keys:
-            if not obj.low and obj.high is None:
-                return [self.emitter.any_object()]
-        obj = self._name_finite_patterns(obj)
+        if obj == Obj():
+            return [self.emitter.any_object()]
         names: dict[str, Conj] = {}
         barred: list[str] = []
         for name in obj.names():
@@ -78,42 +76,12 @@ class ObjectWriter:
 
     # keys that are not declared -------------------------------------------------------------------------
 
-    def _name_finite_patterns(self, obj: Obj) -> Obj:
-        """Finite patterns, and finite propertyNames, become declared names."""
-        extra: list[str] = []
-        for source in obj.sources:
-            for pattern, _ in source.patterns:
-                some = literals(pattern, _MAX_NAMED_KEYS)
-                extra += some or ()
-        if obj.keys:
-            named = self._enumerated(obj.keys)
-            if named is not None:
-                declared = set(obj.names())
-                extra += [n for n in named if n not in declared]
-        extra = [n for n in dict.fromkeys(extra) if n not in set(obj.names())]
-        if not extra:
-            return obj
-        return replace(obj, sources=(*obj.sources, Source(tuple((n, ()) for n in extra))))
-
-    def _enumerated(self, keys: Conj) -> list[str] | None:
-        try:
-            branches = [b for b in self.ex.conj(keys) if isinstance(b.shape, Str)]
-        except (Blowup, Circular):
-            return None
-        found: list[str] = []
-        for b in branches:
-            values = b.shape.values if isinstance(b.shape, Str) else None
-            if values is None or len(values) > _MAX_NAMED_KEYS:
-                return None
-            found += values
-        return found
-
     def _regions(self, obj: Obj) -> list[_Region]:
         """Classes of undeclared keys with a possible value."""
         patterns: list[rx.Regex] = []
         for source in obj.sources:
             for pattern, _ in source.patterns:
-                if literals(pattern, _MAX_NAMED_KEYS) is None and pattern not in patterns:
+                if pattern not in patterns:
                     patterns.append(pattern)
         parts: list[tuple[rx.Regex, frozenset[rx.Regex]]] = [(rx.ALL, frozenset())]
         for pattern in patterns:
@@ -147,7 +115,7 @@ class ObjectWriter:
         """The regions cut down to propertyNames."""
         try:
             branches = [b for b in self.ex.conj(keys) if isinstance(b.shape, Str)]
-        except (Blowup, Circular):
+        except (BlowupError, CircularError):
             self.emitter.note("propertyNames", "too many alternatives")
             return regions
         languages: list[rx.Regex] = []
@@ -156,7 +124,8 @@ class ObjectWriter:
             shape = b.shape
             assert isinstance(shape, Str)
             if shape.values is not None:
-                continue  # they are declared by now
+                languages.append(rx.alt(*map(rx.literal, shape.values)))
+                continue
             parts = list(shape.patterns)
             if shape.low or shape.high is not None:
                 parts.append(rx.any_of_length(shape.low, shape.high))
@@ -169,32 +138,35 @@ class ObjectWriter:
 
     def _patterns(self, regions: list[_Region], declared: list[str]) -> dict[str, Any]:
         """patternProperties for the engine: disjoint, and clear of `declared`."""
-        out: dict[str, Any] = {}
-        for region in regions:
-            # a pattern must not match a declared name: the engine would meet both schemas there
-            hit = [n for n in declared if rx.matches(region.language, n)]
-            if region.open:
-                clear = outside(declared, as_keys=True) if declared else rx.any_of_length(1, None)
-            else:
-                clear = outside(hit, as_keys=False) if hit else rx.ALL
+        for long in (True, False):
             try:
-                text = written(rx.both(region.language, clear))
-            except (rx.TooComplex, RecursionError):
+                texts = [written(self._clear(r, declared), long=long) for r in regions]
+            except (rx.TooComplexError, RecursionError):
                 return self._loose(regions, declared)
-            if text is not None:
-                out[text] = self.emitter.value(region.conj)
-        if len(out) > 1 and engine.refusal({"type": "object", "patternProperties": dict.fromkeys(out, True)}):
-            return self._loose(regions, declared)
-        return out
+            probe = {"type": "object", "patternProperties": dict.fromkeys(filter(None, texts), True)}
+            if len(regions) < 2 or not engine.refusal(probe):
+                pairs = zip(texts, regions, strict=True)
+                return {text: self.emitter.value(r.conj) for text, r in pairs if text is not None}
+        return self._loose(regions, declared)
+
+    @staticmethod
+    def _clear(region: _Region, declared: list[str]) -> rx.Regex:
+        """The region without declared names: where both matched, the engine would meet both schemas."""
+        if region.open:
+            clear = outside(declared, as_keys=True) if declared else rx.NON_EMPTY
+        else:
+            hit = [n for n in declared if rx.matches(region.language, n)]
+            clear = outside(hit, as_keys=False) if hit else rx.ALL
+        return rx.both(region.language, clear)
 
     def _loose(self, regions: list[_Region], declared: list[str]) -> dict[str, Any]:
         """One pattern for all keys that are not declared: more than the regions take."""
         self.emitter.note("patternProperties", "its patterns are too complex together")
         values = [self.emitter.value(r.conj) for r in regions]
-        clear = outside(declared, as_keys=True) if declared else rx.any_of_length(1, None)
+        clear = outside(declared, as_keys=True) if declared else rx.NON_EMPTY
         try:
             return {str(written(clear)): joined(values)}
-        except (rx.TooComplex, RecursionError):
+        except (rx.TooComplexError, RecursionError):
             raise CompileLimitError(
                 f"an object declares too many properties ({len(declared)}) and takes others too"
             ) from None

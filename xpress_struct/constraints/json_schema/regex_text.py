@@ -12,10 +12,12 @@ from . import charset as cs
 from . import regular as rx
 from .ecma import Alt, Cat, Class, End, Look, Node, PatternError, Rep, Start, parse
 
-__all__ = ["MAX_TEXT", "language", "literals", "written"]
+__all__ = ["MAX_TEXT", "language", "written"]
 
 MAX_TEXT = 200_000
 """Longest regular expression (characters) that is handed to the engine."""
+LONG = 64
+"""Repetitions from which on the engine cannot prove that a pattern and its complement are disjoint."""
 MAX_MADE_TEXT = 20_000
 """Longest one that is made from an automaton: beyond it, the engine's lexer is slow or refuses it."""
 
@@ -52,9 +54,7 @@ def _class(charset: cs.Charset) -> str:
     outside = cs.complement(charset)
     if outside and len(outside) < len(charset):
         body, sign = outside, "^"
-    text = "".join(
-        _char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in body
-    )
+    text = "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in body)
     return f"[{sign}{text}]"
 
 
@@ -125,15 +125,18 @@ def _eliminate(a: rx.Automaton) -> rx.Regex:
     return out[start].get(end, rx.NOTHING)
 
 
-def _simple_complement(r: rx.Regex) -> rx.Regex | None:
-    """The complement of a plain sequence of characters and repeated characters, without an automaton."""
+def _simple_complement(r: rx.Regex, long: bool) -> rx.Regex | None:
+    """The complement of a plain sequence of characters and repeated characters, without an automaton.
+
+    Without `long`, texts that are only wrong by their length above LONG are left out.
+    """
     if r is rx.EPSILON:
         return rx.any_of_length(1, None)
     if r is rx.ALL:
         return rx.NOTHING
     if r.kind == "set" or (r.kind == "cat" and r.parts[0].kind == "set"):
         first = r if r.kind == "set" else r.parts[0]
-        rest = _simple_complement(rx.cat(*r.parts[1:]) if r.kind == "cat" else rx.EPSILON)
+        rest = _simple_complement(rx.cat(*r.parts[1:]) if r.kind == "cat" else rx.EPSILON, long)
         if rest is None:
             return None
         other = rx.cat(rx.chars(cs.complement(first.charset)), rx.ALL)
@@ -144,32 +147,41 @@ def _simple_complement(r: rx.Regex) -> rx.Regex | None:
         options = [rx.cat(rx.ALL, rx.chars(cs.complement(one.charset)), rx.ALL)]
         if low:
             options.append(rx.repeat(one, 0, low - 1))
-        if high is not None:
+        if high is not None and (long or high < LONG):
             options.append(rx.repeat(one, high + 1, None))
         return rx.alt(*options)
     return None
 
 
-def _distributed(r: rx.Regex) -> rx.Regex:
-    """`r` with complements of simple things written out, and "and" moved below them."""
+def _plainer(r: rx.Regex, long: bool, depth: int = 0) -> rx.Regex:
+    """`r` without "and" and "not".
+
+    Raises:
+        TooComplexError: its automaton exceeds the limits, and so do those of its parts.
+    """
+    if rx.is_plain(r):
+        return r
     if r.kind == "not":
-        return _simple_complement(r.parts[0]) or r
-    if r.kind == "and":
-        simple = [(p, _simple_complement(p.parts[0])) for p in r.parts if p.kind == "not"]
-        for part, outside in simple:
+        outside = _simple_complement(r.parts[0], long)
+        if outside is not None:
+            return outside
+    try:
+        made = _eliminate(rx.automaton(r))
+        if _length(made, {}) > MAX_MADE_TEXT:
+            raise rx.TooComplexError("the regular expression grows too long")
+        return made
+    except rx.TooComplexError:
+        complements = [p for p in r.parts if p.kind == "not"] if r.kind == "and" else []
+        if depth > 1 or len(complements) > 2:
+            raise
+        for part in complements:
+            # long repetitions: the "and" of each alternative of the complement is small
+            outside = _simple_complement(part.parts[0], long)
             if outside is not None:
                 others = [p for p in r.parts if p is not part]
                 options = outside.parts if outside.kind == "alt" else (outside,)
-                return rx.alt(*(_plainer(rx.both(o, *others)) for o in options))
-    return r
-
-
-def _plainer(r: rx.Regex) -> rx.Regex:
-    """`r` without "and" and "not" if that succeeds within the limits."""
-    r = _distributed(r)
-    if rx.is_plain(r):
-        return r
-    return _eliminate(rx.automaton(r))
+                return rx.alt(*(_plainer(rx.both(o, *others), long, depth + 1) for o in options))
+        raise
 
 
 def _length(r: rx.Regex, known: dict[int, int]) -> int:
@@ -182,23 +194,17 @@ def _length(r: rx.Regex, known: dict[int, int]) -> int:
 
 
 @lru_cache(maxsize=2048)
-def written(r: rx.Regex) -> str | None:
+def written(r: rx.Regex, *, long: bool = True) -> str | None:
     """Rust syntax for the whole texts of `r`, anchored at both ends; None when there are none.
 
     Raises:
-        TooComplex: `r` uses and/not and its automaton, or the text itself, exceeds the limits.
+        TooComplexError: `r` uses and/not and its automaton, or the text itself, exceeds the limits.
     """
-    r = _distributed(r)
-    limit = MAX_TEXT
-    if not rx.is_plain(r):
-        a = rx.automaton(r)
-        if a.empty:
-            return None
-        r, limit = _eliminate(a), MAX_MADE_TEXT
+    r = _plainer(r, long)
     if r is rx.NOTHING:
         return None
-    if _length(r, {}) > limit:
-        raise rx.TooComplex("the regular expression grows too long")
+    if _length(r, {}) > MAX_TEXT:
+        raise rx.TooComplexError("the regular expression grows too long")
     return f"^(?:{_plain(r)})$"
 
 
@@ -239,9 +245,7 @@ class _Translation:
         if isinstance(node, Look):
             inner = _Translation(self.either != node.negative)
             ahead = inner.follow(node.body, begin, rx.ALL, rx.ALL)
-            return rx.both(
-                rx.negate(ahead) if node.negative else ahead, first if begin else later
-            )
+            return rx.both(rx.negate(ahead) if node.negative else ahead, first if begin else later)
         if isinstance(node, Alt):
             return rx.alt(*(self.follow(o, begin, first, later) for o in node.options))
         if isinstance(node, Cat):
@@ -254,9 +258,7 @@ class _Translation:
             return at_begin if begin else elsewhere
         assert isinstance(node, Rep)
         if node.low == 0 and node.high == 1:
-            return rx.alt(
-                first if begin else later, self.follow(node.body, begin, first, later)
-            )
+            return rx.alt(first if begin else later, self.follow(node.body, begin, first, later))
         if (node.low, node.high) == (1, 1):
             return self.follow(node.body, begin, first, later)
         raise PatternError("an anchor or look-ahead inside a repetition")
@@ -296,30 +298,3 @@ def language(pattern: str, *, either: bool = False) -> rx.Regex:
     if here is beyond:
         return rx.cat(rx.ALL, here)
     return rx.alt(here, rx.cat(rx.any_of_length(1, None), beyond))
-
-
-def literals(r: rx.Regex, limit: int) -> list[str] | None:
-    """The texts of `r` when it is finite and has at most `limit` of them, else None."""
-    if r is rx.EPSILON:
-        return [""]
-    if r is rx.NOTHING:
-        return []
-    if r.kind == "set":
-        return cs.members(r.charset, limit)
-    if r.kind == "rep":
-        low, high = r.bounds
-        if high is None or high > limit:
-            return None
-        r = rx.alt(*(rx.cat(*[r.parts[0]] * n) for n in range(low, high + 1)))
-        return literals(r, limit) if r.kind != "rep" else None
-    if r.kind not in ("cat", "alt"):
-        return None
-    found: list[str] = [""] if r.kind == "cat" else []
-    for part in r.parts:
-        some = literals(part, limit)
-        if some is None:
-            return None
-        found = [a + b for a in found for b in some] if r.kind == "cat" else found + some
-        if len(found) > limit:
-            return None
-    return list(dict.fromkeys(found))

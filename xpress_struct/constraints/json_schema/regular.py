@@ -18,9 +18,9 @@ __all__ = [
     "EPSILON",
     "NON_EMPTY",
     "NOTHING",
-    "Regex",
-    "TooComplex",
     "Automaton",
+    "Regex",
+    "TooComplexError",
     "alt",
     "any_of_length",
     "automaton",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-class TooComplex(ValueError):
+class TooComplexError(ValueError):
     """The automaton of an expression exceeds the size limits."""
 
 
@@ -237,7 +237,7 @@ def _derive(r: Regex, code: int) -> Regex:
     if r.kind in ("nothing", "empty", "set"):
         return derivative(r, code)
     if len(_interned) > _MAX_INTERNED:
-        raise TooComplex("too many expressions")
+        raise TooComplexError("too many expressions")
     return _derive_cached(r.serial, code, r)
 
 
@@ -268,7 +268,7 @@ def atoms(sets: Iterable[cs.Charset], limit: int) -> list[cs.Charset]:
             split += [p for p in (inside, outside) if p]
         pieces = split
         if len(pieces) > limit:
-            raise TooComplex(f"more than {limit} character classes")
+            raise TooComplexError(f"more than {limit} character classes")
     return pieces
 
 
@@ -288,7 +288,7 @@ def automaton(r: Regex, *, max_states: int = 200, max_atoms: int = 150) -> Autom
     """The automaton of `r`, restricted to states from which a text can be completed.
 
     Raises:
-        TooComplex: more than `max_states` states or `max_atoms` character classes.
+        TooComplexError: more than `max_states` states or `max_atoms` character classes.
     """
     sets: set[cs.Charset] = set()
     _sets(r, sets)
@@ -308,7 +308,7 @@ def automaton(r: Regex, *, max_states: int = 200, max_atoms: int = 150) -> Autom
                 index[after.serial] = len(queue)
                 queue.append(after)
                 if len(queue) > max_states:
-                    raise TooComplex(f"more than {max_states} states")
+                    raise TooComplexError(f"more than {max_states} states")
             row.setdefault(index[after.serial], []).append(piece)
         edges.append({target: cs.union(*some) for target, some in row.items()})
     live = set(final)
@@ -318,7 +318,6 @@ def automaton(r: Regex, *, max_states: int = 200, max_atoms: int = 150) -> Autom
             break
         live |= more
     trimmed = [
-        {t: some for t, some in row.items() if t in live} if s in live else {}
-        for s, row in enumerate(edges)
+        {t: some for t, some in row.items() if t in live} if s in live else {} for s, row in enumerate(edges)
     ]
     return Automaton(tuple(trimmed), frozenset(final))

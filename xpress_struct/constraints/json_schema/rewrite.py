@@ -14,13 +14,12 @@ from .alive import Alive
 from .emit import Emitter
 from .expand import Expander, Settings
 from .keywords import CONSTRAINTS
-from .limits import ASK_ENGINE, MAX_COARSE_OUTPUT, MAX_OUTPUT, Circular, measure
+from .limits import ASK_ENGINE, MAX_COARSE_OUTPUT, MAX_OUTPUT, CircularError, measure
 from .prune import prune
 from .report import Rewritten
 from .sites import Places, Term
 
 __all__ = ["rewrite"]
-
 
 
 def rewrite(
@@ -87,7 +86,7 @@ def _rewrite(
     root = () if schema is True else (Term(places.root),)
     try:
         start = emitter.run(root)
-    except Circular as where:
+    except CircularError as where:
         raise SchemaError(
             "the schema refers to itself without consuming anything", pointer=where.pointer
         ) from None

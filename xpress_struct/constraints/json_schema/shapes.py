@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Union
+from typing import NamedTuple, TypeAlias
 
 from . import regular as rx
 from .report import Checked
@@ -72,8 +72,7 @@ class Arr:
     contains: tuple[tuple[Conj, int, int | None], ...] = ()
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """What one schema object says about members: names, then patterns, else `rest`."""
 
     names: tuple[tuple[str, Conj], ...] = ()
@@ -111,7 +110,7 @@ class Obj:
         return list(dict.fromkeys([*declared, *self.required]))
 
 
-Shape = Union[Null, Bool, Num, Str, Arr, Obj]
+Shape: TypeAlias = "Null | Bool | Num | Str | Arr | Obj"
 UNIVERSE: tuple[Shape, ...] = (Null(), Bool(), Num(), Str(), Arr(), Obj())
 
 
@@ -242,7 +241,7 @@ def _meet_arrays(a: Arr, b: Arr) -> Arr | None:
     low, high = max(a.low, b.low), _lowest(a.high, b.high)
     if high is not None and low > high:
         return None
-    prefix = tuple(join(x, y) for x, y in zip(first, second))
+    prefix = tuple(join(x, y) for x, y in zip(first, second, strict=True))
     contains = tuple(dict.fromkeys((*a.contains, *b.contains)))
     return Arr(prefix, join(a.rest, b.rest), low, high, a.unique or b.unique, contains)
 

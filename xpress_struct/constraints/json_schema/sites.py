@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import referencing
 import referencing.exceptions
@@ -39,8 +39,7 @@ class Site:
         return f"Site({self.pointer or '#'})"
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """A site, or its complement."""
 
     site: Site

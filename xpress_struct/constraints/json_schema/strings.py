@@ -76,7 +76,7 @@ def emit_string(s: Str) -> tuple[list[dict[str, Any]], str]:
     for pattern in plain + others:
         try:
             text = written(pattern)
-        except (rx.TooComplex, RecursionError) as why:
+        except (rx.TooComplexError, RecursionError) as why:
             dropped = f"a pattern has no regular expression of bounded size ({why})"
             continue
         if text is None:
