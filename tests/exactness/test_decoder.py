@@ -83,15 +83,15 @@ def test_resumed_drafts(seed, rule):
     "logits, or takes that token for the end (IndexError)",
 )
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", ["letters", "free"])
-def test_drawn_past_the_end(name, rule):
+@pytest.mark.parametrize(("name", "block"), [("letters", 3), ("free", 2)])
+def test_drawn_past_the_end(name, block, rule):
     """What a drafter draws behind an end token is not used (B43)."""
     constraint, logits = CONSTRAINTS[name], table(3)
-    wanted = autoregressive(logits, constraint, PARAMS["plain"], 4)
+    wanted = autoregressive(logits, constraint, PARAMS["plain"], block + 1)
     q = torch.tensor([0.5, 0, 0, 0, 0, 0.5], dtype=torch.float64)
 
     def guess(output, pick):
-        return [pick(q.tolist()) for _ in range(3)], q.repeat(3, 1)
+        return [pick(q.tolist()) for _ in range(block)], q.repeat(block, 1)
 
-    found = decoded(logits, constraint, guess, rule=rule, params=PARAMS["plain"], budget=4, block=3)
+    found = decoded(logits, constraint, guess, rule=rule, params=PARAMS["plain"], budget=block + 1, block=block)
     assert total_variation(found, wanted) < EXACT

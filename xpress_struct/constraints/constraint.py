@@ -28,6 +28,7 @@ class Constraint:
         schema: JSON Schema to show in a prompt, or None.
         enforced: JSON Schema keywords that the mask enforces fully.
         checked_after: what is validated on the finished value only.
+        matcher_class: the matcher; one of its own where the grammar cannot say all.
     """
 
     kind: Literal["json_schema", "regex", "choice", "lark"]
@@ -36,6 +37,7 @@ class Constraint:
     schema: Any = field(default=None, repr=False)
     enforced: tuple[str, ...] = ()
     checked_after: tuple[Checked, ...] = ()
+    matcher_class: type[GrammarMatcher] = field(default=GrammarMatcher, repr=False)
 
     def __post_init__(self) -> None:
         # Compiled once without a model, so that a bad constraint fails where it is made.
@@ -53,14 +55,13 @@ class Constraint:
 
     def accepts(self, text: str) -> bool:
         """True when the mask allows the whole text, in some tokenization of it."""
-        engine, _ = engine_for(self.grammar, _bytes())
-        data = list(text.encode())
-        return engine.try_consume_tokens(data) == len(data) and bool(engine.is_accepting())
+        matcher, _ = self.matcher(_bytes())
+        return matcher.consume_text(text) == len(text) and matcher.accepting
 
     def matcher(self, vocabulary: Vocabulary) -> tuple[GrammarMatcher, float]:
         """A matcher at the start, and the seconds its compilation took (0 when cached)."""
         engine, seconds = engine_for(self.grammar, vocabulary)
-        return GrammarMatcher(engine, vocabulary), seconds
+        return self.matcher_class(engine, vocabulary), seconds
 
 
 @memoise

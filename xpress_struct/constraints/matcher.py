@@ -179,9 +179,11 @@ class GrammarMatcher:
 
     def fork(self) -> GrammarMatcher:
         twin = GrammarMatcher(self._engine.deep_copy(), self._vocabulary)
-        twin._tokens, twin._ended = list(self._tokens), self._ended
-        twin._forced = self._forced
+        self._copy_to(twin)
         return twin
+
+    def _copy_to(self, twin: GrammarMatcher) -> None:
+        twin._tokens, twin._ended, twin._forced = list(self._tokens), self._ended, self._forced
 
     def consume_text(self, text: str) -> int:
         """Moves on over given text in any spelling; returns how many of its characters fit.

@@ -14,7 +14,9 @@ from xpress_struct.constraints.json_schema.layout import Layout, check_layout, e
 from xpress_struct.constraints.json_schema.report import Rewritten
 from xpress_struct.constraints.json_schema.rewrite import rewrite
 from xpress_struct.constraints.json_schema.types import read_schema, runs_own_code
+from xpress_struct.constraints.json_schema.unique_keys import UniqueKeysMatcher
 from xpress_struct.constraints.json_schema.values import SchemaParser, TypeParser
+from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.constraints.report import Checked
 from xpress_struct.errors import UnsupportedFeatureError
 
@@ -88,6 +90,7 @@ def json_schema(
         schema=schema,
         enforced=made.enforced,
         checked_after=checked,
+        matcher_class=UniqueKeysMatcher if made.open_keys else GrammarMatcher,
     )
 
 

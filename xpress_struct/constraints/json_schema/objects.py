@@ -3,7 +3,8 @@
 Members stand in declared order: names as the keywords of the schema mention them first, then names that are
 only required, then all other keys. Keys that are not declared are never empty, never a declared name in
 another spelling, and never a declared name followed (perhaps after blanks) by a quote, a colon or a
-bracket. Beside a pattern like `^[a-z]{1,255}$` they are at most as long as it allows.
+bracket. Where the keys of several schemas have to be told apart, a pattern like `^[a-z]{1,255}$` is cut to
+100 characters.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class ObjectWriter:
                 self.emitter.note("patternProperties", "too many patterns overlap")
                 return [_Region(rx.ALL, (), True)]
         merged: dict[Conj, tuple[rx.Regex, bool]] = {}
+        total = True
         for language, matched in parts:
             conj: Conj = ()
             for source in obj.sources:
@@ -103,6 +105,10 @@ class ObjectWriter:
             if self.ex.member_alive(conj):
                 before, was_open = merged.get(conj, (rx.NOTHING, False))
                 merged[conj] = (rx.alt(before, language), was_open or not matched)
+            else:
+                total = False
+        if total and len(merged) == 1:
+            merged = dict.fromkeys(merged, (rx.ALL, True))
         out = [_Region(language, conj, free) for conj, (language, free) in merged.items()]
         if obj.keys:
             out = self._named(obj.keys, out)
@@ -142,7 +148,7 @@ class ObjectWriter:
             try:
                 texts = [written(self._clear(r, declared), long=long) for r in regions]
             except (rx.TooComplexError, RecursionError):
-                return self._loose(regions, declared)
+                continue
             probe = {"type": "object", "patternProperties": dict.fromkeys(filter(None, texts), True)}
             if len(regions) < 2 or not engine.refusal(probe):
                 pairs = zip(texts, regions, strict=True)

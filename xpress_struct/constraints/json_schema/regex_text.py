@@ -16,8 +16,8 @@ __all__ = ["MAX_TEXT", "language", "written"]
 
 MAX_TEXT = 200_000
 """Longest regular expression (characters) that is handed to the engine."""
-LONG = 64
-"""Repetitions from which on the engine cannot prove that a pattern and its complement are disjoint."""
+LONG = 100
+"""Bounded repetitions from which on the engine may fail to prove two patterns disjoint."""
 MAX_MADE_TEXT = 20_000
 """Longest one that is made from an automaton: beyond it, the engine's lexer is slow or refuses it."""
 
@@ -153,6 +153,18 @@ def _simple_complement(r: rx.Regex, long: bool) -> rx.Regex | None:
     return None
 
 
+def _shorter(r: rx.Regex) -> rx.Regex:
+    """A part of `r`: no repetition that stands in it positively goes beyond LONG."""
+    if r.kind == "rep":
+        low, high = r.bounds
+        body = _shorter(r.parts[0])
+        return rx.repeat(body, low, max(low, min(high, LONG)) if high is not None else None)
+    if r.kind in ("cat", "alt", "and"):
+        make = {"cat": rx.cat, "alt": rx.alt, "and": rx.both}[r.kind]
+        return make(*(_shorter(p) for p in r.parts))
+    return r
+
+
 def _plainer(r: rx.Regex, long: bool, depth: int = 0) -> rx.Regex:
     """`r` without "and" and "not".
 
@@ -197,10 +209,12 @@ def _length(r: rx.Regex, known: dict[int, int]) -> int:
 def written(r: rx.Regex, *, long: bool = True) -> str | None:
     """Rust syntax for the whole texts of `r`, anchored at both ends; None when there are none.
 
+    Without `long`, only for texts whose bounded repetitions stay within LONG.
+
     Raises:
         TooComplexError: `r` uses and/not and its automaton, or the text itself, exceeds the limits.
     """
-    r = _plainer(r, long)
+    r = _plainer(r if long else _shorter(r), long)
     if r is rx.NOTHING:
         return None
     if _length(r, {}) > MAX_TEXT:
