@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from xpress_struct.errors import XPressError
     from xpress_struct.options import Options
     from xpress_struct.results import Generation, Stats
-    from xpress_struct.stream import Stream
+    from xpress_struct.streaming import Stream
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,7 @@ _HOMES = {
     "Model": "api",
     "Options": "options",
     "Stats": "results",
-    "Stream": "stream",
+    "Stream": "streaming",
     "XPressError": "errors",
     "choice": "constraints.regex",
     "clear_cache": "constraints.compiled",

@@ -19,10 +19,10 @@ from xpress_struct.drafting.drafter import Drafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
-from xpress_struct.prompt import Prompt, encode_prompt, with_schema
+from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
-from xpress_struct.stream import BufferedStream, Stream
+from xpress_struct.streaming import BufferedStream, Stream
 from xpress_struct.target.loading import load_target
 from xpress_struct.target.target import Target
 
@@ -120,6 +120,7 @@ class Model:
             of its own under one seed.
         """
         read = Options.read(options)
+        read = replace(read, seed=read.draw_seed())
         if num_samples < 1:
             raise ArgumentError(f"num_samples={num_samples!r}: it must be 1 or more.")
         if num_samples > 1 and read.sampling.greedy:
@@ -153,7 +154,7 @@ class Model:
     ) -> Prompt:
         """The prompt with the constraint's schema after it, where a chat template is used."""
         has_template = bool(getattr(self.tokenizer, "chat_template", None))
-        if _is_ids(prompt) or constraint.schema is None or not (has_template and chat is not False):
+        if token_ids(prompt) is not None or constraint.schema is None or not (has_template and chat is not False):
             return prompt
         return with_schema(prompt, constraint.schema)
 
@@ -236,17 +237,18 @@ class Model:
         return Stream(decoder, text, constraint.parse if constraint else str, started)
 
     def _prompt_ids(self, prompt: Prompt, options: Options) -> list[int]:
-        if self.tokenizer is None and not _is_ids(prompt):
-            raise ArgumentError("This model has no tokenizer, so a prompt is a list of token ids.")
-        if self.tokenizer is None:
-            ids = [*prompt, *self.vocabulary.encode(options.prefix)]
-        else:
-            ids = encode_prompt(
-                prompt,
-                self.tokenizer,
-                chat=options.chat,
-                prefix=options.prefix,
-                chat_template_kwargs=options.chat_template_kwargs,
+        ids = encode_prompt(
+            prompt,
+            self.tokenizer,
+            chat=options.chat,
+            chat_template_kwargs=options.chat_template_kwargs,
+        )
+        # Encoded as the grammar reads it: no blank in front, no control tokens.
+        ids += self.vocabulary.encode(options.prefix)
+        strange = next((i for i in ids if not 0 <= i < self.vocabulary.width), None)
+        if strange is not None:
+            raise ArgumentError(
+                f"The prompt has the id {strange}; this model knows 0 to {self.vocabulary.width - 1}."
             )
         longest = self.target.max_length
         if longest is not None and len(ids) >= longest:
@@ -426,6 +428,3 @@ def _drafter(drafter: Drafter | str | None) -> Drafter | None:
         )
     return drafter
 
-
-def _is_ids(prompt: Prompt) -> bool:
-    return not isinstance(prompt, str) and all(isinstance(item, int) for item in prompt)

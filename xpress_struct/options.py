@@ -91,7 +91,7 @@ class Options:
     cancel: threading.Event | None = None
     logprobs: int = 0
     drafter: Drafter | str | None = "model"
-    block_length: int = 16
+    block_length: int = 8
     acceptance: Rule = "coupled"
     max_retries: int = 3
     on_limit: Literal["cut", "close"] = "cut"
@@ -112,11 +112,14 @@ class Options:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        self.sampling  # noqa: B018  (its own checks)
-        for name, least in _LEAST.items():
+        for name, (kinds, words) in _KINDS.items():
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ArgumentError(f"{name}={value!r}: it must be a whole number >= {least}.")
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                raise ArgumentError(f"{name}={value!r}: it must be {words}.")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ArgumentError(f"{name}={getattr(self, name)}: it must be {least} or more.")
+        self.sampling  # noqa: B018  (its own checks)
         if self.acceptance not in get_args(Rule):
             raise ArgumentError(f"acceptance={self.acceptance!r}: it must be one of {get_args(Rule)}.")
         if self.on_limit not in ("cut", "close"):
@@ -160,6 +163,26 @@ class Options:
         return secrets.randbits(63) if self.seed is None else self.seed
 
 
+_NONE = type(None)
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "prefix": ((str,), "text"),
+    "chat": ((bool, _NONE), "True, False or None"),
+    "chat_template_kwargs": ((Mapping, _NONE), "a mapping"),
+    "max_new_tokens": ((int,), "a whole number"),
+    "temperature": ((int, float), "a number"),
+    "top_k": ((int,), "a whole number"),
+    "top_p": ((int, float), "a number"),
+    "min_p": ((int, float), "a number"),
+    "do_sample": ((bool, _NONE), "True, False or None"),
+    "seed": ((int, _NONE), "a whole number"),
+    "stop_strings": ((str, Sequence, _NONE), "a text or a list of texts"),
+    "include_stop_string": ((bool,), "True or False"),
+    "timeout": ((int, float, _NONE), "a number of seconds"),
+    "cancel": ((threading.Event, _NONE), "a threading.Event"),
+    "logprobs": ((int,), "a whole number"),
+    "block_length": ((int,), "a whole number"),
+    "max_retries": ((int,), "a whole number"),
+}
 _LEAST = {"max_new_tokens": 1, "block_length": 1, "logprobs": 0, "max_retries": 0}
 
 # Names that other libraries use for the same thing.

@@ -12,28 +12,40 @@ from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Prompt", "compact_schema", "encode_prompt", "with_schema"]
+__all__ = ["Prompt", "compact_schema", "encode_prompt", "token_ids", "with_schema"]
 
 Prompt = str | Sequence[Mapping[str, Any]] | Sequence[int]
 
 _SCHEMA_NOTE = "\n\nAnswer with JSON that fits this JSON Schema:\n"
 
 
+def token_ids(prompt: Any) -> list[int] | None:
+    """The ids of a prompt that is a list, array or tensor of ids ([n] or [1, n]); None for others."""
+    if hasattr(prompt, "tolist"):
+        prompt = prompt.tolist()
+        if len(prompt) == 1 and isinstance(prompt[0], list):
+            prompt = prompt[0]
+    if isinstance(prompt, (str, bytes)) or not isinstance(prompt, Sequence):
+        return None
+    if any(isinstance(item, bool) or not hasattr(item, "__index__") for item in prompt):
+        return None
+    return [int(item) for item in prompt]
+
+
 def encode_prompt(
     prompt: Prompt,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | None,
     *,
     chat: bool | None = None,
-    prefix: str = "",
     chat_template_kwargs: Mapping[str, Any] | None = None,
 ) -> list[int]:
-    """Ids of a prompt, with the prefix of the answer after it.
+    """Ids of a prompt.
 
     Args:
         prompt: text (one user message when the tokenizer has a chat template, raw text otherwise), a
-            list of chat messages, or a list of ids, which is taken as it is.
+            list of chat messages, or ids as a list, array or tensor, which are taken as they are.
+        tokenizer: None takes ids only.
         chat: False forces raw text; True asks for the chat template.
-        prefix: text that the answer begins with; it stands after the assistant's header.
         chat_template_kwargs: passed to the chat template. `enable_thinking=False` is passed where
             the template knows it; asking for thinking is refused for now.
 
@@ -48,22 +60,31 @@ def encode_prompt(
             "yet. Leave it out.",
             feature="enable_thinking",
         )
-    after = tokenizer.encode(prefix, add_special_tokens=False) if prefix else []
+    ids = token_ids(prompt)
+    if ids is None:
+        if tokenizer is None:
+            raise ArgumentError("This model has no tokenizer, so a prompt is a list of token ids.")
+        ids = _text_ids(prompt, tokenizer, chat, options)
+    if not ids:
+        raise ArgumentError("The prompt is empty; a model needs at least one token to start from.")
+    return ids
+
+
+def _text_ids(
+    prompt: Any, tokenizer: PreTrainedTokenizerBase, chat: bool | None, options: dict[str, Any]
+) -> list[int]:
     if isinstance(prompt, str):
         use_chat = bool(tokenizer.chat_template) if chat is None else chat
         if not use_chat:
-            ids = tokenizer.encode(prompt) + after
-            return _not_empty(ids)
+            return list(tokenizer.encode(prompt))
         prompt = [{"role": "user", "content": prompt}]
     if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
         raise ArgumentError(_WANTED.format(type(prompt).__name__))
-    if all(isinstance(item, Mapping) and "role" in item for item in prompt) and prompt:
-        if chat is False:
-            raise ArgumentError("chat=False takes raw text or ids, not chat messages.")
-        return _not_empty(_chat_ids(prompt, tokenizer, options) + after)
-    if all(isinstance(item, int) and not isinstance(item, bool) for item in prompt):
-        return _not_empty([*prompt, *after])
-    raise ArgumentError(_WANTED.format(f"a list of {type(prompt[0]).__name__}"))
+    if not all(isinstance(item, Mapping) and "role" in item for item in prompt):
+        raise ArgumentError(_WANTED.format(f"a list of {type(prompt[0]).__name__}"))
+    if chat is False:
+        raise ArgumentError("chat=False takes raw text or ids, not chat messages.")
+    return _chat_ids(prompt, tokenizer, options)
 
 
 def with_schema(prompt: Prompt, schema: Any) -> Prompt:
@@ -157,12 +178,6 @@ def _chat_ids(
     except Exception as error:  # templates raise what they like
         raise ArgumentError(f"The chat template refuses the messages: {error}") from error
     return list(tokenizer.encode(text, add_special_tokens=False))
-
-
-def _not_empty(ids: list[int]) -> list[int]:
-    if not ids:
-        raise ArgumentError("The prompt is empty; a model needs at least one token to start from.")
-    return ids
 
 
 _WANTED = (

@@ -109,7 +109,6 @@ def test_a_value_out_of_range_is_refused_by_name(options: dict) -> None:
     ],
     ids=str,
 )
-@pytest.mark.xfail(strict=True, reason="types of options are not checked")
 def test_a_value_of_another_type_is_refused_by_name(options: dict) -> None:
     """A value of a wrong type is refused by name, not by what happens to break later."""
     (name,) = options

@@ -64,7 +64,6 @@ def test_public_names_are_few_and_there() -> None:
         assert name in dir(xs)
 
 
-@pytest.mark.xfail(strict=True, reason="the submodule xpress_struct.stream hides the function of that name")
 @pytest.mark.parametrize("first", ["load", "Stream"])
 def test_names_are_functions_whatever_is_used_first(first: str) -> None:
     """No public name turns into a module because another one was used before it."""

@@ -157,7 +157,6 @@ def test_the_module_functions_take_a_model() -> None:
     assert xs.generate_json(PROMPT, list[int], model=model) == [1]
 
 
-@pytest.mark.xfail(strict=True, reason="the submodule xpress_struct.stream hides the function of that name")
 def test_the_module_function_streams() -> None:
     """xs.stream takes a Model."""
     with xs.stream(PROMPT, ANY, model=stub_model(prefers("[1]"))) as stream:

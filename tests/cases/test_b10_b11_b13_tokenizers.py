@@ -151,7 +151,6 @@ def test_b13_an_ordinary_added_token_is_text() -> None:
     assert result.token_ids[:2] == (special_id("hello"),) * 2
 
 
-@pytest.mark.xfail(strict=True, reason="a forced run with the letters of a control token becomes that token")
 @pytest.mark.parametrize("text", ["<pad>", "<|im_end|>", "a<think>b", "<unused3>"])
 def test_b13_the_letters_of_a_control_token_stay_writable(text: str) -> None:
     """Its letters can be spelled out, as text."""
@@ -160,16 +159,13 @@ def test_b13_the_letters_of_a_control_token_stay_writable(text: str) -> None:
         assert text in model.generate("x", constraint).value
 
 
-NOT_NAMED = pytest.mark.xfail(
-    strict=True, reason="lark grammars are validated against the special tokens of a byte tokenizer"
-)
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("<unused3>", marks=NOT_NAMED),
-        pytest.param("<think>", marks=NOT_NAMED),
+        pytest.param("<unused3>"),
+        pytest.param("<think>"),
         "<|tool|>",
     ],
 )
@@ -181,7 +177,6 @@ def test_b13_a_grammar_may_name_a_control_token(name: str) -> None:
     assert result.text == "bb"
 
 
-@NOT_NAMED
 def test_b13_a_grammar_may_name_a_token_by_a_large_id() -> None:
     """A token id beyond a byte vocabulary can be named, as real models need it."""
     vocabulary = bytes_and(*(b"t%d" % i for i in range(999)))

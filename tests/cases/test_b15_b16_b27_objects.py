@@ -135,9 +135,6 @@ def test_b16_a_key_written_early_bars_those_declared_before() -> None:
     assert result.value == {"path": "a.py", "start_line": 3}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="alternatives that differ in the order of keys only are taken for equal"
-)
 @pytest.mark.parametrize(
     "text",
     [

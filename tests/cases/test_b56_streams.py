@@ -9,7 +9,7 @@ import pytest
 import xpress_struct as xs
 from tests.cases.scripts import PROMPT, bytes_and, drafts, noisy, right_then_wrong, writer
 from tests.stubs import END, stub_model
-from xpress_struct.stream import Stream
+from xpress_struct.streaming import Stream
 
 TEXTS = [
     "\U0001f600 ok \U0001f468\u200d\U0001f469\u200d\U0001f467 end",

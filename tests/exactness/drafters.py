@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 
@@ -14,6 +16,7 @@ EVERY = (True,) * V
 TWO = SamplingParams(1.2, top_k=2)
 
 
+@cache
 def q_row(seed: int, output: Ids, legal: tuple[bool, ...], params: SamplingParams) -> np.ndarray:
     return reference(table(seed)((9, *output)), legal, params)
 

@@ -21,10 +21,11 @@ from tests.stubs import Logits, ScriptedDrafter, stub_model
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.matcher import FreeMatcher
 from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.errors import DeadEndError
 from xpress_struct.sampling import SamplingParams, unpack_mask
 
 Ids = tuple[int, ...]
-Distribution = dict[Ids, float]
+Distribution = dict[Hashable, float]
 Pick = Callable[[Sequence[float]], int]
 Guess = Callable[[Ids, Pick], object]
 
@@ -173,12 +174,22 @@ def reference(logits: Sequence[float], legal: Sequence[bool], params: SamplingPa
 def autoregressive(
     logits: Logits, constraint: Constraint | None, params: SamplingParams, budget: int
 ) -> Distribution:
-    """The promise: every complete output with its probability under masked sampling."""
+    """The promise: every complete output with its probability under masked sampling.
+
+    A dead end counts as an outcome, as `decoded` counts errors.
+    """
     found: Distribution = {}
 
     def visit(output: Ids, weight: float) -> None:
-        legal = legal_after(constraint, output)
-        if len(output) == budget or not any(legal):
+        if len(output) == budget:
+            found[output] = weight
+            return
+        try:
+            legal = legal_after(constraint, output)
+        except DeadEndError:
+            found["DeadEndError"] = found.get("DeadEndError", 0.0) + weight
+            return
+        if not any(legal):
             found[output] = weight
             return
         row = reference(logits((*PROMPT, *output)), legal, params)

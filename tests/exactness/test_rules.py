@@ -55,9 +55,7 @@ def completed(found, p, length):
     whole = {}
     for tokens in itertools.product(range(V), repeat=length):
         chain = [float(p(tokens[:k])[tokens[k]]) for k in range(length)]
-        share = sum(
-            found.get(tokens[:k], 0.0) * float(np.prod(chain[k:])) for k in range(1, length + 1)
-        )
+        share = sum(found.get(tokens[:k], 0.0) * float(np.prod(chain[k:])) for k in range(1, length + 1))
         if share:
             whole[tokens] = share
     return whole

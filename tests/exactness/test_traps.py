@@ -75,12 +75,8 @@ def draw(pick, output, length, *, seeds=(77,), choose=None, stop=None, q_of=None
 @pytest.mark.parametrize("rule", RULES)
 def test_cut_by_confidence(rule):
     """Cutting a draft by q of the token drawn is found; cutting by the largest q is exact."""
-    wrong = distance(
-        lambda o, pick: draw(pick, o, 2, stop=lambda row, token: row[token] < 0.4), rule
-    )
-    right = distance(
-        lambda o, pick: draw(pick, o, 2, stop=lambda row, token: row.max() < 0.5), rule
-    )
+    wrong = distance(lambda o, pick: draw(pick, o, 2, stop=lambda row, token: row[token] < 0.4), rule)
+    right = distance(lambda o, pick: draw(pick, o, 2, stop=lambda row, token: row.max() < 0.5), rule)
     assert wrong > FOUND
     assert right < EXACT
 

@@ -40,8 +40,11 @@ class Constraint:
     matcher_class: type[GrammarMatcher] = field(default=GrammarMatcher, repr=False)
 
     def __post_init__(self) -> None:
-        # Compiled once without a model, so that a bad constraint fails where it is made.
+        # Compiled once without a model, so that a bad constraint fails where it is made. One that names
+        # tokens of a model is only read; it is compiled for its model's tokens.
         failed, messages = LLMatcher.validate_grammar_with_warnings(self.grammar, _byte_tokenizer())
+        if failed and any("token" in message.lower() for message in messages):
+            failed, messages = LLMatcher.validate_grammar_with_warnings(self.grammar)
         if failed:
             raise compile_error("\n".join(messages))
 

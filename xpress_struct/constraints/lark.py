@@ -20,6 +20,8 @@ from xpress_struct.errors import (
 
 __all__ = ["lark"]
 
+_GBNF = re.compile(r"^[ \t]*<?[\w-]+>?[ \t]*::=", re.MULTILINE)
+_UNKNOWN = re.compile(r'unknown name: "([^"]+)"')
 _PLACE = re.compile(r"(\d+)\((\d+)\)")
 
 
@@ -40,8 +42,9 @@ def lark(grammar: str | Path) -> Constraint:
         CompileLimitError: it is too large.
     """
     text = _read(grammar)
-    if "::=" in text:
-        line = text[: text.index("::=")].count("\n") + 1
+    gbnf = _GBNF.search(text)
+    if gbnf:
+        line = text[: gbnf.end()].count("\n") + 1
         raise GrammarError(
             f"Line {line} has '::=', so this looks like GBNF or EBNF, not Lark. Lark writes "
             '`start: "a" | rule`.',
@@ -65,10 +68,19 @@ def lark(grammar: str | Path) -> Constraint:
         raise
     except GrammarError as error:
         place = _PLACE.search(str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (0, 0)
+        unknown = _UNKNOWN.search(str(error))
+        if unknown and place:
+            # The engine points at the rule; the name stands somewhere in it.
+            row = text.splitlines()[line - 1]
+            found = re.search(rf"(?<!\w){re.escape(unknown[1])}(?!\w)", row[column - 1 :])
+            column += found.start() if found else 0
         raise GrammarError(
-            f"The Lark grammar does not compile: {error}",
-            line=int(place[1]) if place else None,
-            column=int(place[2]) if place else None,
+            f"The Lark grammar does not compile (line {line}, column {column}): {error}"
+            if place
+            else f"The Lark grammar does not compile: {error}",
+            line=line or None,
+            column=column or None,
         ) from None
 
 

@@ -24,6 +24,7 @@ from xpress_struct.errors import CompileLimitError, DeadEndError
 
 __all__ = ["FreeMatcher", "GrammarMatcher", "Matcher"]
 
+_MARKER = b"\xff"
 _COMPLETE = ("NoExtension", "NoExtensionBias", "EndOfSentence")
 
 
@@ -36,6 +37,11 @@ class Matcher(Protocol):
         """True once an end token is committed, or the text is complete and no end token exists."""
 
     @property
+    def ended_silently(self) -> bool:
+        """True when the last token ended the text without being part of it. An end id that the grammar
+        needs as text is part of it."""
+
+    @property
     def accepting(self) -> bool:
         """True when the text so far satisfies the constraint."""
 
@@ -45,6 +51,10 @@ class Matcher(Protocol):
 
     def forced(self) -> list[int]:
         """The run of tokens that is legal as the only one, place by place; [] when there is none."""
+
+    def spelled(self) -> list[int]:
+        """Canonical tokens of the bytes that must come next, where several tokens could begin them: a
+        good guess, to be checked. [] when no byte is determined."""
 
     def legal(self, token: int) -> bool:
         """True when the mask of this place holds the token. Costs a sixth of a mask."""
@@ -78,12 +88,16 @@ class GrammarMatcher:
         self._engine = engine
         self._vocabulary = vocabulary
         self._tokens: list[int] = []
-        self._ended = False
+        self._ended = self._end_is_text = False
         self._forced: list[int] | None = None
 
     @property
     def ended(self) -> bool:
         return self._ended or (self._vocabulary.end_id is None and self.complete)
+
+    @property
+    def ended_silently(self) -> bool:
+        return self._ended and not self._end_is_text
 
     @property
     def accepting(self) -> bool:
@@ -108,6 +122,11 @@ class GrammarMatcher:
                 self._forced = self._engine.compute_ff_tokens()
                 self._check_spelling(self._forced)
         return self._forced
+
+    def spelled(self) -> list[int]:
+        if self.ended or self.complete:
+            return []
+        return self.forced() or self._vocabulary.encode_bytes(self._engine.compute_ff_bytes())
 
     def legal(self, token: int) -> bool:
         if self.ended or not 0 <= token < len(self._vocabulary.tokens):
@@ -158,10 +177,12 @@ class GrammarMatcher:
             if token in self._vocabulary.end_ids and self.complete:
                 self._ended = True
             else:
+                needed_as_text = not self._engine.is_accepting()
                 self._engine.consume_token(token)
                 self._ended = (
                     token in self._vocabulary.end_ids and self._engine.stop_reason() == "EndOfSentence"
                 )
+                self._end_is_text = self._ended and needed_as_text
             self._tokens.append(token)
             # What was forced stays forced; the engine need not be asked again.
             self._forced = forced[1:] or None if forced else None
@@ -175,7 +196,7 @@ class GrammarMatcher:
         unseen = self._ended and self._engine.stop_reason() != "EndOfSentence"
         self._engine.rollback(count - unseen)
         del self._tokens[-count:]
-        self._ended, self._forced = False, None
+        self._ended, self._end_is_text, self._forced = False, False, None
 
     def fork(self) -> GrammarMatcher:
         twin = GrammarMatcher(self._engine.deep_copy(), self._vocabulary)
@@ -183,7 +204,8 @@ class GrammarMatcher:
         return twin
 
     def _copy_to(self, twin: GrammarMatcher) -> None:
-        twin._tokens, twin._ended, twin._forced = list(self._tokens), self._ended, self._forced
+        twin._tokens, twin._forced = list(self._tokens), self._forced
+        twin._ended, twin._end_is_text = self._ended, self._end_is_text
 
     def consume_text(self, text: str) -> int:
         """Moves on over given text in any spelling; returns how many of its characters fit.
@@ -203,9 +225,8 @@ class GrammarMatcher:
         """A vocabulary that cannot spell the forced bytes yields no tokens, or others."""
         if forced:
             wanted = self._engine.compute_ff_bytes()
-            spelled = self._vocabulary.decode(forced)
-            # Tokens that a grammar names by id spell nothing, and force no bytes.
-            if spelled and not wanted.startswith(spelled):
+            # A token that the grammar names by id stands there as a marker, not as what it spells.
+            if _MARKER not in wanted and not wanted.startswith(self._vocabulary.decode(forced)):
                 self._raise_dead_end()
         else:
             self._raise_if_stuck()
@@ -245,10 +266,12 @@ class FreeMatcher:
     def ended(self) -> bool:
         return bool(self._tokens) and self._tokens[-1] in self._vocabulary.end_ids
 
-    complete = ended
+    complete = ended_silently = ended
 
     def forced(self) -> list[int]:
         return []
+
+    spelled = forced
 
     def legal(self, token: int) -> bool:
         return not self.ended and 0 <= token < len(self._vocabulary.tokens)

@@ -64,6 +64,8 @@ def regex(pattern: str | re.Pattern[str]) -> Constraint:
             conditional or atomic groups.
         CompileLimitError: it is too large.
     """
+    if not isinstance(pattern, (str, re.Pattern)):
+        raise ArgumentError(f"regex takes a text pattern, not {type(pattern).__name__}.")
     try:
         compiled = re.compile(pattern)
     except re.error as error:

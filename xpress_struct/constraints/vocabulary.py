@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llguidance import LLTokenizer, TokenizerWrapper
+from tokenizers import Tokenizer
 
 from xpress_struct.errors import TokenizerMismatchError
 
@@ -84,15 +85,22 @@ class Vocabulary:
             end_ids = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
         if not end_ids:
             description.setdefault("added_tokens", []).append(_phantom(size))
+        text = json.dumps(description)
         try:
-            engine = _engine(json.dumps(description), size, end_ids)
+            # llguidance reads the bytes of the tokens; the text is encoded here, since it would take a
+            # text that looks like a control token for that token.
+            reader = _engine(text, size, end_ids)
+            special = {i for i in range(size) if reader.is_special_token(i)}
+            tokens = [b"" if i in special else reader.decode_bytes([i]) for i in range(size)]
+            # Grammars name special tokens by what they are called.
+            called = [reader.decode_bytes([i]) if i in special else tokens[i] for i in range(size)]
+            source = _PlainText(text, [*called, b""], {*special, size})
+            engine = _engine(TokenizerWrapper(source), size, end_ids)
         except Exception as error:
             raise TokenizerMismatchError(
                 f"The tokens of this {type(tokenizer).__name__} cannot be mapped to bytes: {error}. "
                 "Byte-level tokenizers and Metaspace ones with byte fallback are supported."
             ) from error
-        special = {i for i in range(size) if engine.is_special_token(i)}
-        tokens = [b"" if i in special else engine.decode_bytes([i]) for i in range(size)]
         return cls(engine, tokens, end_ids, special, width)
 
     @classmethod
@@ -160,15 +168,46 @@ def _phantom(index: int) -> dict[str, Any]:
     return {"id": index, "content": "<|no end token|>", "special": True, **flags}
 
 
-class _LongestMatch:
-    """What llguidance asks of a tokenizer, over a plain list of tokens."""
+class _Source:
+    """What llguidance asks of a tokenizer: bytes of the tokens, which are special, and encoding."""
 
     bos_token_id = None
+    eos_token_id = 0
 
     def __init__(self, tokens: Sequence[bytes], special: set[int]) -> None:
-        self.tokens = [t or b"\xff<%d>" % i for i, t in enumerate(tokens)]
+        self.tokens = [token or b"<|no text %d|>" % i for i, token in enumerate(tokens)]
         self.special_token_ids = sorted(special)
-        self.eos_token_id = 0
+
+
+class _PlainText(_Source):
+    """Encodes with a Hugging Face tokenizer, text that looks like a control token included."""
+
+    # Stands before every text, so that no blank is put in front of it (Metaspace).
+    _GUARD = "\x02"
+
+    def __init__(self, description: str, tokens: Sequence[bytes], special: set[int]) -> None:
+        super().__init__(tokens, special)
+        self._backend = Tokenizer.from_str(description)
+        self._backend.encode_special_tokens = True
+        self._guard = self._encode(self._GUARD)
+
+    def __call__(self, text: str) -> list[int]:
+        if isinstance(text, bytes):
+            raise TypeError("text, not bytes")  # tells llguidance what to pass
+        ids = self._encode(self._GUARD + text)
+        if ids[: len(self._guard)] == self._guard:
+            return ids[len(self._guard) :]
+        return self._encode(text)
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self._backend.encode(text, add_special_tokens=False).ids)
+
+
+class _LongestMatch(_Source):
+    """Encodes by longest match over a plain list of tokens."""
+
+    def __init__(self, tokens: Sequence[bytes], special: set[int]) -> None:
+        super().__init__(tokens, special)
         self._ids: dict[bytes, int] = {}
         for index, token in enumerate(tokens):
             if index not in special:

@@ -21,7 +21,7 @@ from xpress_struct.decoding.acceptance import (
 from xpress_struct.decoding.closing import closing_tokens, reserve
 from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
-from xpress_struct.drafting.drafter import DraftSession
+from xpress_struct.drafting.drafter import Draft, DraftSession
 from xpress_struct.results import FinishReason, Stats, TokenLogprobs
 from xpress_struct.sampling import COIN, RESIDUAL, NoiseKey, Rule, SamplingParams, draw, uniform
 from xpress_struct.target.target import Target
@@ -53,7 +53,7 @@ class Request:
     key: NoiseKey
     rule: Rule = "coupled"
     max_new_tokens: int = 1024
-    block_length: int = 16
+    block_length: int = 8
     deadline: float | None = None
     cancelled: Callable[[], bool] = lambda: False
     logprobs: int | None = None
@@ -190,7 +190,7 @@ class Decoder:
         room = min(self._request.block_length, left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
             with _timed(self.stats, "draft_s"):
-                guess = self._session.propose([*self.output, *block.tokens], room - len(block.guessed), path)
+                guess = self._guess(path, block, room - len(block.guessed))
             if guess.q is not None:
                 block.q = [None] * len(block.tokens)
             more = self._walk(path, guess.tokens, guess.q, block, left)
@@ -198,6 +198,13 @@ class Decoder:
                 break
         block.sent = block.legal - (path.ended and block.legal > 0)
         return block
+
+    def _guess(self, path: Matcher, block: _Block, room: int) -> Draft:
+        """What the grammar spells out, else what the drafter says."""
+        assert self._session is not None
+        if self._resumes and (spelled := path.spelled()):
+            return Draft(spelled[:room])
+        return self._session.propose([*self.output, *block.tokens], room, path)
 
     def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: _Block, left: int) -> bool:
         """Adds the legal part of a guess to the block, then what it forces; False at its end."""
@@ -288,7 +295,8 @@ class Decoder:
         if self._request.logprobs is not None:
             self.logprobs.append(self._logprobs(token, rows, slot))
         ended = last and self._matcher.ended
-        if not (ended and token in self._request.end_ids) and self._text.feed(token):
+        silent = last and self._matcher.ended_silently
+        if not silent and self._text.feed(token):
             self.finish = "stop_string"
         elif ended:
             self.finish = "stop"

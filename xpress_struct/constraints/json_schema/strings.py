@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -111,10 +112,8 @@ def _string(texts: list[str], low: int, high: int | None) -> dict[str, Any]:
 
 def joined(alternatives: list[Any]) -> Any:
     """One schema for a list of alternatives."""
-    unique: list[Any] = []
-    for one in alternatives:
-        if one not in unique:
-            unique.append(one)
+    # Compared as text: the order of an object's members counts.
+    unique = list({json.dumps(one): one for one in alternatives}.values())
     if not unique:
         return False
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
