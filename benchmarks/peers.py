@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.meter import Answer, TimedProcessor
 from benchmarks.tasks import Task
-from xpress_struct.api import Model
+from xpress_struct.model import Model
 from xpress_struct.prompt import Prompt, encode_prompt, with_schema
 
 __all__ = ["PEERS", "prompt_of"]

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import referencing
-from jsonschema import validators
 from llguidance import LLMatcher, LLTokenizer
 
+from xpress_struct.constraints.json_schema import engine
+from xpress_struct.constraints.json_schema.dialects import validator_class
 from xpress_struct.constraints.json_schema.report import Rewritten
 from xpress_struct.constraints.json_schema.rewrite import rewrite
 from xpress_struct.constraints.json_schema.sites import Places
@@ -81,7 +81,7 @@ class Order:
     """Puts the members of an instance in declared order."""
 
     def __init__(self, schema: Any) -> None:
-        self.kind = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        self.kind = validator_class(schema)
         self.validator = self.kind(schema)
         self.resolver = Places(schema, {}).root.resolver
 
@@ -180,7 +180,7 @@ class Taker:
     def __init__(self, tokenizer: LLTokenizer, rewritten: Rewritten) -> None:
         self.tokenizer = tokenizer
         grammar = LLMatcher.grammar_from_json_schema(json.dumps(rewritten.schema), LAYOUT)
-        self.matcher = LLMatcher(tokenizer, grammar)
+        self.matcher = LLMatcher(tokenizer, grammar, limits=engine.limits())
         self.error = self.matcher.get_error() if self.matcher.is_error() else ""
         self.grammar = grammar
 
@@ -190,7 +190,7 @@ class Taker:
         done = self.matcher.try_consume_tokens(tokens)
         if done < len(tokens):
             # a matcher whose lexer gave up stays unusable, reset or not
-            self.matcher = LLMatcher(self.tokenizer, self.grammar)
+            self.matcher = LLMatcher(self.tokenizer, self.grammar, limits=engine.limits())
             return False
         return bool(done == len(tokens) and self.matcher.is_accepting())
 

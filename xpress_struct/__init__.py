@@ -14,13 +14,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xpress_struct.api import Model, generate, generate_json, generate_many, load, stream
+    from xpress_struct.api import generate, generate_json, generate_many, load, stream
     from xpress_struct.constraints.compiled import clear_cache
     from xpress_struct.constraints.constraint import Constraint
     from xpress_struct.constraints.json_schema import json_schema
     from xpress_struct.constraints.lark import lark
     from xpress_struct.constraints.regex import choice, regex
     from xpress_struct.errors import XPressError
+    from xpress_struct.model import Model
     from xpress_struct.options import Options
     from xpress_struct.results import Generation, Stats
     from xpress_struct.streaming import Stream
@@ -31,7 +32,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Constraint": "constraints.constraint",
     "Generation": "results",
-    "Model": "api",
+    "Model": "model",
     "Options": "options",
     "Stats": "results",
     "Stream": "streaming",

@@ -1,282 +1,28 @@
-"""What a user calls: load, Model, generate, generate_json."""
+"""What a user calls: load, generate, generate_json, generate_many, stream."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from xpress_struct.constraints.constraint import Constraint
-from xpress_struct.constraints.json_schema import json_schema
-from xpress_struct.constraints.matcher import FreeMatcher, Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.decoding.loop import Decoder, Request
-from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.drafting.drafter import Drafter
-from xpress_struct.drafting.lookup import LookupDrafter
-from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
-from xpress_struct.options import GenerateOptions, Options
-from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
-from xpress_struct.results import Generation, Stats
-from xpress_struct.sampling import NoiseKey
-from xpress_struct.streaming import BufferedStream, Stream
+from xpress_struct.model import Model, as_drafter
+from xpress_struct.options import GenerateOptions
+from xpress_struct.prompt import Prompt
+from xpress_struct.results import Generation
+from xpress_struct.streaming import Stream
 from xpress_struct.target.loading import load_target
-from xpress_struct.target.target import Target
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
     from typing_extensions import Unpack
 
-__all__ = ["Model", "generate", "generate_json", "generate_many", "load", "stream"]
+__all__ = ["generate", "generate_json", "generate_many", "load", "stream"]
 
 T = TypeVar("T")
-
-
-class Model:
-    """A target, its tokenizer and a drafter: the thing that generates. Safe for threads.
-
-    Made by `load`; or from parts, for targets of your own.
-    """
-
-    def __init__(
-        self,
-        target: Target,
-        tokenizer: PreTrainedTokenizerBase | None,
-        vocabulary: Vocabulary,
-        drafter: Drafter | str | None = "auto",
-    ) -> None:
-        self.target = target
-        self.tokenizer = tokenizer
-        self.vocabulary = vocabulary
-        self.drafter = _drafter(drafter)
-
-    def generate(
-        self,
-        prompt: Prompt,
-        constraint: Constraint | None = None,
-        **options: Unpack[GenerateOptions],
-    ) -> Generation:
-        """Generates text under a constraint.
-
-        Args:
-            prompt: text, chat messages, or token ids.
-            constraint: what the text must be; None leaves it free.
-            options: see `xpress_struct.Options`.
-
-        Returns:
-            The generation. When it was cut, `finish_reason` says so and `.value` raises.
-
-        Raises:
-            ArgumentError, UnknownArgumentError: an argument cannot be honoured.
-            DeadEndError: the vocabulary cannot spell what the constraint asks for.
-            OutputValidationError: every attempt failed a check that the mask cannot make.
-        """
-        return self._complete(prompt, constraint, Options.read(options), row=0)
-
-    def stream(
-        self,
-        prompt: Prompt,
-        constraint: Constraint | None = None,
-        *,
-        buffered: bool = False,
-        **options: Unpack[GenerateOptions],
-    ) -> Stream:
-        """The same as `generate`, piece by piece; see `Stream`. Use it in a `with` block.
-
-        Args:
-            buffered: give the text in one piece, after its final check.
-
-        Raises:
-            UnsupportedFeatureError: the constraint has checks that the mask cannot make, so that a
-                piece might have to be taken back; `buffered=True` is the way.
-        """
-        read = Options.read(options)
-        if buffered:
-            return BufferedStream(lambda: self._complete(prompt, constraint, read, row=0))
-        if isinstance(constraint, Constraint) and constraint.checked_after:
-            names = ", ".join(sorted({item.keyword for item in constraint.checked_after}))
-            raise UnsupportedFeatureError(
-                f"This constraint is partly checked after generation ({names}), so its text cannot "
-                "be streamed as final. Pass buffered=True to get it in one piece.",
-                feature="stream",
-            )
-        return self._start(prompt, constraint, read, 0, read.deadline)
-
-    def generate_many(
-        self,
-        prompts: Sequence[Prompt],
-        constraint: Constraint | None = None,
-        *,
-        num_samples: int = 1,
-        **options: Unpack[GenerateOptions],
-    ) -> list[Generation]:
-        """Generates for several prompts, one after another, `num_samples` times each.
-
-        Returns:
-            len(prompts) * num_samples generations, samples of a prompt side by side. Each has noise
-            of its own under one seed.
-        """
-        read = Options.read(options)
-        read = replace(read, seed=read.draw_seed())
-        if num_samples < 1:
-            raise ArgumentError(f"num_samples={num_samples!r}: it must be 1 or more.")
-        if num_samples > 1 and read.sampling.greedy:
-            raise ArgumentError("num_samples > 1 needs temperature > 0: greedy samples are equal.")
-        results = []
-        for row in range(len(prompts) * num_samples):
-            prompt = prompts[row // num_samples]
-            results.append(self._complete(prompt, constraint, read, row))
-        return results
-
-    def generate_json(
-        self,
-        prompt: Prompt,
-        type_or_schema: Any,
-        *,
-        schema_in_prompt: bool | Literal["auto"] = "auto",
-        **options: Unpack[GenerateOptions],
-    ) -> Any:
-        """Generates a JSON document and returns its typed value; see the module's function."""
-        constraint = type_or_schema if isinstance(type_or_schema, Constraint) else json_schema(type_or_schema)
-        if schema_in_prompt not in (True, False, "auto"):
-            raise ArgumentError(f"schema_in_prompt={schema_in_prompt!r}: True, False or 'auto'.")
-        if schema_in_prompt == "auto":
-            prompt = self.prompt_with_schema(prompt, constraint, chat=options.get("chat"))
-        elif schema_in_prompt:
-            prompt = with_schema(prompt, constraint.schema)
-        return self.generate(prompt, constraint, **options).value
-
-    def prompt_with_schema(
-        self, prompt: Prompt, constraint: Constraint, *, chat: bool | None = None
-    ) -> Prompt:
-        """The prompt with the constraint's schema after it, where a chat template is used."""
-        has_template = bool(getattr(self.tokenizer, "chat_template", None))
-        if token_ids(prompt) is not None or constraint.schema is None or not (has_template and chat is not False):
-            return prompt
-        return with_schema(prompt, constraint.schema)
-
-    def _complete(
-        self, prompt: Prompt, constraint: Constraint | None, options: Options, row: int
-    ) -> Generation:
-        """Runs a request to its end; draws again where a check on the finished text fails."""
-        seed, deadline = options.draw_seed(), options.deadline
-        earlier: Stats | None = None
-        for attempt in range(options.max_retries + 1):
-            read = replace(options.for_retry if attempt else options, seed=seed + attempt)
-            with self._start(prompt, constraint, read, row, deadline) as stream:
-                for _ in stream:
-                    pass
-            result = stream.result
-            if earlier is not None:
-                result.stats.add_discarded(earlier)
-            if constraint is None or not constraint.checked_after or not result.complete:
-                return result
-            try:
-                result.value  # noqa: B018
-                return result
-            except OutputValidationError as error:
-                earlier, failed = result.stats, error
-        raise OutputValidationError(
-            f"{options.max_retries + 1} texts failed a check that the mask cannot make "
-            f"(see constraint.checked_after). The last: {failed}",
-            text=failed.text,
-        ) from failed
-
-    def _start(
-        self,
-        prompt: Prompt,
-        constraint: Constraint | None,
-        options: Options,
-        row: int,
-        deadline: float | None,
-    ) -> Stream:
-        started = time.perf_counter()
-        if constraint is not None and not isinstance(constraint, Constraint):
-            raise ArgumentError(
-                f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or xs.lark."
-            )
-        ids = self._prompt_ids(prompt, options)
-        stats = Stats(prompt_tokens=len(ids), acceptance=options.acceptance)
-        seed = options.draw_seed()
-        stats.seed = None if options.sampling.greedy else seed
-        drafter = self._drafter_of(options, stats)
-        matcher = self._matcher(constraint, options.prefix, stats)
-        request = Request(
-            prompt=tuple(ids),
-            end_ids=self.vocabulary.end_ids,
-            params=options.sampling,
-            key=NoiseKey(seed, row),
-            rule=options.acceptance,
-            max_new_tokens=options.max_new_tokens,
-            block_length=options.block_length,
-            deadline=deadline,
-            cancelled=options.cancel.is_set if options.cancel else lambda: False,
-            logprobs=options.logprobs or None,
-            closes=options.on_limit == "close",
-        )
-        text = TextAssembler(
-            self.vocabulary,
-            options.prefix,
-            options.stops,
-            options.include_stop_string,
-            constraint.accepts if constraint else None,
-        )
-        decoder = Decoder(
-            self.target,
-            matcher,
-            self.vocabulary,
-            drafter.begin(ids, options.prefix, self.vocabulary) if drafter else None,
-            request,
-            text,
-            stats,
-            resumes=bool(drafter and drafter.resumes),
-        )
-        return Stream(decoder, text, constraint.parse if constraint else str, started)
-
-    def _prompt_ids(self, prompt: Prompt, options: Options) -> list[int]:
-        ids = encode_prompt(
-            prompt,
-            self.tokenizer,
-            chat=options.chat,
-            chat_template_kwargs=options.chat_template_kwargs,
-        )
-        # Encoded as the grammar reads it: no blank in front, no control tokens.
-        ids += self.vocabulary.encode(options.prefix)
-        strange = next((i for i in ids if not 0 <= i < self.vocabulary.width), None)
-        if strange is not None:
-            raise ArgumentError(
-                f"The prompt has the id {strange}; this model knows 0 to {self.vocabulary.width - 1}."
-            )
-        longest = self.target.max_length
-        if longest is not None and len(ids) >= longest:
-            raise ArgumentError(
-                f"The prompt has {len(ids)} tokens; the model takes {longest}, answer included."
-            )
-        return ids
-
-    def _drafter_of(self, options: Options, stats: Stats) -> Drafter | None:
-        drafter = self.drafter if options.drafter == "model" else _drafter(options.drafter)
-        if drafter is not None and self.target.no_speculation is not None:
-            stats.no_speculation = self.target.no_speculation
-            return None
-        if drafter is not None:
-            stats.drafter = drafter.name
-        return drafter
-
-    def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> Matcher:
-        if constraint is None:
-            return FreeMatcher(self.vocabulary)
-        matcher, stats.compile_s = constraint.matcher(self.vocabulary)
-        fits = matcher.consume_text(prefix) if prefix else 0
-        if fits < len(prefix):
-            raise ArgumentError(
-                f"The prefix does not fit the constraint: {prefix[:fits]!r} does, then "
-                f"{prefix[fits : fits + 20]!r} does not (character {fits})."
-            )
-        return matcher
 
 
 def load(
@@ -304,7 +50,7 @@ def load(
         ModelError: it cannot be fetched or read, or is not a decoder-only model.
         TokenizerMismatchError: the tokenizer does not fit it.
     """
-    guesser = _drafter(drafter)
+    guesser = as_drafter(drafter)
     loaded = load_target(model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision)
     vocabulary = Vocabulary.from_tokenizer(
         loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids
@@ -414,17 +160,3 @@ def generate_json(
         OutputValidationError: a check in Python failed on the finished value.
     """
     return _resolve(model).generate_json(prompt, type_or_schema, schema_in_prompt=schema_in_prompt, **options)
-
-
-def _drafter(drafter: Drafter | str | None) -> Drafter | None:
-    if drafter in ("auto", "lookup"):
-        return LookupDrafter()
-    if isinstance(drafter, str):
-        raise ArgumentError(f"drafter={drafter!r}: it must be 'lookup', None or a drafter object.")
-    if drafter is not None and not hasattr(drafter, "begin"):
-        raise ArgumentError(
-            f"drafter is a {type(drafter).__name__}; a drafter has a method begin(prompt, prefix, "
-            "vocabulary)."
-        )
-    return drafter
-

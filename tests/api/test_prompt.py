@@ -9,7 +9,7 @@ import pytest
 import xpress_struct as xs
 from tests.api.tiny import CHATML, THINKING, byte_level, metaspace, says, scripted
 from tests.stubs import constant, stub_model
-from xpress_struct.api import Model
+from xpress_struct.model import Model
 from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
 
 PLAIN = byte_level()

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.stubs import Logits, StubTarget
-from xpress_struct.api import Model
+from xpress_struct.model import Model
 from xpress_struct.constraints.vocabulary import Vocabulary
 
 CHATML = (

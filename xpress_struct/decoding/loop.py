@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Generator
 
 from torch import Tensor
 
@@ -19,56 +17,19 @@ from xpress_struct.decoding.acceptance import (
     accept_token_level,
 )
 from xpress_struct.decoding.closing import closing_tokens, reserve
+from xpress_struct.decoding.request import Block, Request, timed
 from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.drafting.drafter import Draft, DraftSession
 from xpress_struct.results import FinishReason, Stats, TokenLogprobs
-from xpress_struct.sampling import COIN, RESIDUAL, NoiseKey, Rule, SamplingParams, draw, uniform
+from xpress_struct.sampling import COIN, uniform
 from xpress_struct.target.target import Target
 
-__all__ = ["Decoder", "Request"]
+__all__ = ["Decoder"]
 
 # A forced run inside a block needs no guess, so it does not count against the block length; this
 # bounds what is scored in vain when the guess before it fails.
 _LONGEST_DRAFT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What one generation was asked to do.
-
-    Attributes:
-        prompt: ids of the prompt, the answer's prefix included.
-        end_ids: ids that end the text.
-        block_length: guesses by round, at most.
-        deadline: `time.perf_counter` value after which no round starts.
-        cancelled: asked before each round.
-        logprobs: number of likeliest tokens to report per place; None reports nothing.
-        closes: close the text when the budget ends, rather than cut it.
-    """
-
-    prompt: tuple[int, ...]
-    end_ids: tuple[int, ...]
-    params: SamplingParams
-    key: NoiseKey
-    rule: Rule = "coupled"
-    max_new_tokens: int = 1024
-    block_length: int = 8
-    deadline: float | None = None
-    cancelled: Callable[[], bool] = lambda: False
-    logprobs: int | None = None
-    closes: bool = False
-
-
-@dataclass(slots=True)
-class _Block:
-    """A draft as it goes to the target: guesses with the forced runs between them."""
-
-    tokens: list[int] = field(default_factory=list)
-    legal: int = 0  # how many are legal in a row; one more is offered where a drawn one is illegal
-    guessed: list[int] = field(default_factory=list)  # slots that are guesses
-    q: list[Tensor | None] | None = None
-    sent: int = 0  # how many the target must see: no illegal one, no end token
 
 
 class Decoder:
@@ -127,7 +88,7 @@ class Decoder:
             return
         block = self._propose()
         logits = self._score(block)
-        with _timed(self.stats, "accept_s"):
+        with timed(self.stats, "accept_s"):
             accepted, rows = self._accept(block, logits)
         self._commit(block, accepted, rows)
 
@@ -147,9 +108,9 @@ class Decoder:
         if forced:
             accepted, rows = Accepted(0, forced[0]), None
         else:
-            logits = self._score(_Block())
+            logits = self._score(Block())
             self._cache.rollback_to(self._cache.lengths)
-            accepted, rows = self._accept(_Block(), logits)
+            accepted, rows = self._accept(Block(), logits)
             self._pending = []
             self.stats.note_round(0, 0)
         path = self._matcher.fork()
@@ -170,7 +131,7 @@ class Decoder:
         self.finish = "closed"
 
     def _forced_run(self) -> list[int]:
-        with _timed(self.stats, "walk_s"):
+        with timed(self.stats, "walk_s"):
             return self._matcher.forced()[: max(0, self._free - len(self.output))]
 
     def _check_stopped(self) -> None:
@@ -180,35 +141,34 @@ class Decoder:
         if self.finish is None and deadline is not None and time.perf_counter() >= deadline:
             self.finish = "timeout"
 
-    def _propose(self) -> _Block:
+    def _propose(self) -> Block:
         """Guesses, walked by the grammar; forced runs are filled in between."""
-        block = _Block()
+        block = Block()
         left = self._free - len(self.output) - 1
         if self._session is None or left <= 0:
             return block
         path = self._matcher.fork()
         room = min(self._request.block_length, left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
-            with _timed(self.stats, "draft_s"):
+            with timed(self.stats, "draft_s"):
                 guess = self._guess(path, block, room - len(block.guessed))
-            if guess.q is not None:
-                block.q = [None] * len(block.tokens)
             more = self._walk(path, guess.tokens, guess.q, block, left)
             if not more or not self._resumes:
                 break
-        block.sent = block.legal - (path.ended and block.legal > 0)
+        block.ends = path.ended
+        block.sent = block.legal - block.ends
         return block
 
-    def _guess(self, path: Matcher, block: _Block, room: int) -> Draft:
+    def _guess(self, path: Matcher, block: Block, room: int) -> Draft:
         """What the grammar spells out, else what the drafter says."""
         assert self._session is not None
         if self._resumes and (spelled := path.spelled()):
             return Draft(spelled[:room])
         return self._session.propose([*self.output, *block.tokens], room, path)
 
-    def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: _Block, left: int) -> bool:
+    def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, left: int) -> bool:
         """Adds the legal part of a guess to the block, then what it forces; False at its end."""
-        with _timed(self.stats, "walk_s"):
+        with timed(self.stats, "walk_s"):
             guess = guess[: left - len(block.tokens)]
             legal = path.walk(guess)
             path.commit(guess[:legal])
@@ -219,28 +179,23 @@ class Decoder:
             block.guessed += range(start, start + len(offered))
             block.tokens += offered
             block.legal = start + legal
-            if block.q is not None and q is not None:
-                block.q += list(q[: len(offered)])
+            block.q += [None] * len(offered) if q is None else list(q[: len(offered)])
             if len(offered) > legal or not legal:
                 return False
-            run = [] if path.ended else path.forced()
             # The end token of a complete text comes free as the next forced one.
-            if path.complete:
-                run = []
-            run = run[: left - len(block.tokens)]
+            run = [] if path.complete else path.forced()[: left - len(block.tokens)]
             path.commit(run)
             block.tokens += run
             block.legal += len(run)
-            if block.q is not None:
-                block.q += [None] * len(run)
-            return not (path.ended or path.complete)
+            block.q += [None] * len(run)
+            return not path.complete
 
-    def _score(self, block: _Block) -> Tensor:
+    def _score(self, block: Block) -> Tensor:
         sent = block.tokens[: block.sent]
-        with _timed(self.stats, "score_s"):
+        with timed(self.stats, "score_s"):
             return self._target.score(self._cache, self._pending + sent, len(sent) + 1)
 
-    def _accept(self, block: _Block, logits: Tensor) -> tuple[Accepted, Rows]:
+    def _accept(self, block: Block, logits: Tensor) -> tuple[Accepted, Rows]:
         request = self._request
         place = len(request.prompt) + len(self.output)
         # The block rule looks ahead of what it keeps.
@@ -249,6 +204,7 @@ class Decoder:
             logits,
             block.tokens,
             block.legal,
+            block.ends,
             matcher,
             request.params,
             request.key,
@@ -264,11 +220,11 @@ class Decoder:
             block.q,
             rows.p,
             lambda slot: uniform(request.key, place + slot, COIN),
-            lambda weights, slot: draw(weights, request.key, place + slot, RESIDUAL),
+            rows.draw,
         )
         return accepted, rows
 
-    def _commit(self, block: _Block, accepted: Accepted, rows: Rows) -> None:
+    def _commit(self, block: Block, accepted: Accepted, rows: Rows) -> None:
         kept = block.tokens[: accepted.count]
         ended = accepted.count > block.sent
         emitted = kept if ended else [*kept, accepted.token]
@@ -310,13 +266,3 @@ class Decoder:
         best = scores.topk(min(self._request.logprobs or 0, scores.shape[-1]))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         return TokenLogprobs(token, float(scores[token]), tuple((i, s) for i, s in pairs if s > -math.inf))
-
-
-@contextmanager
-def _timed(stats: Stats, name: str) -> Iterator[None]:
-    """Adds the seconds inside to a field of the statistics."""
-    started = time.perf_counter()
-    try:
-        yield
-    finally:
-        setattr(stats, name, getattr(stats, name) + time.perf_counter() - started)

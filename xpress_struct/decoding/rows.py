@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.errors import DeadEndError
 from xpress_struct.results import Stats
 from xpress_struct.sampling import (
+    RESIDUAL,
     NoiseKey,
     SamplingParams,
+    draw,
     gumbel,
     probabilities,
     process,
@@ -32,6 +35,7 @@ class Rows:
         logits: float32 [rows, V].
         draft: the K draft tokens.
         legal: how many of them are legal in a row.
+        ends: the last one is an end token; its bonus row stands for the end token itself.
         matcher: stands in front of slot 0 and moves along the draft as rows are asked for.
         place: absolute place of slot 0 in the sequence.
         keep_masks: compute the mask of every row that is asked for (log-probabilities).
@@ -42,6 +46,7 @@ class Rows:
         logits: Tensor,
         draft: Sequence[int],
         legal: int,
+        ends: bool,
         matcher: Matcher,
         params: SamplingParams,
         key: NoiseKey,
@@ -51,12 +56,14 @@ class Rows:
         keep_masks: bool = False,
     ) -> None:
         self._logits, self._draft, self._legal, self._matcher = logits, draft, legal, matcher
+        self._ends = ends
         self._params, self._key, self._place, self._stats = params, key, place, stats
         self._needs_masks = keep_masks or params.cuts
         self._masks: dict[int, Tensor] = {}
         self._p: dict[int, Tensor] = {}
         self._winners = logits.argmax(-1).tolist() if params.greedy else []
         self.advanced = 0
+        self.dead_end: DeadEndError | None = None
 
     def choice(self, slot: int) -> int:
         """The target's token at a slot: the argmax of log p + noise (coupled rule)."""
@@ -71,13 +78,22 @@ class Rows:
         return self._argmax(slot, self.mask(slot))
 
     def p(self, slot: int) -> Tensor:
-        """Masked and processed distribution of a slot, float64 [V]."""
+        """Masked and processed distribution of a slot, float64 [V].
+
+        All zero at a dead end, which `dead_end` then tells: the block rule looks ahead, and may never
+        get there.
+        """
         if self._ended(slot):
             return torch.nn.functional.one_hot(
                 torch.tensor(self._draft[-1], device=self._logits.device), self._logits.shape[-1]
             ).double()
         if slot not in self._p:
-            scores = process(self._logits[slot], self.mask(slot), self._params)
+            try:
+                scores = process(self._logits[slot], self.mask(slot), self._params)
+            except DeadEndError as error:
+                self.dead_end = error
+                self._p[slot] = torch.zeros_like(self._logits[slot], dtype=torch.float64)
+                return self._p[slot]
             if self._params.greedy:
                 winner = scores.argmax()
                 self._p[slot] = torch.zeros_like(scores, dtype=torch.float64)
@@ -85,6 +101,16 @@ class Rows:
             else:
                 self._p[slot] = probabilities(scores)
         return self._p[slot]
+
+    def draw(self, weights: Tensor, slot: int) -> int:
+        """Draws a token of a slot with probability proportional to weights [V].
+
+        Raises:
+            DeadEndError: the slot is a dead end.
+        """
+        if self.dead_end is not None and not bool(weights.any()):
+            raise self.dead_end
+        return draw(weights, self._key, self._place + slot, RESIDUAL)
 
     def mask(self, slot: int) -> Tensor:
         """Booleans [V], True where legal."""
@@ -102,8 +128,7 @@ class Rows:
         return self._logits[slot].masked_fill(~self.mask(slot), -torch.inf).log_softmax(-1)
 
     def _ended(self, slot: int) -> bool:
-        """Nothing follows an end token, so its bonus row stands for the end token itself."""
-        return slot == len(self._logits)
+        return self._ends and slot == len(self._draft)
 
     def _argmax(self, slot: int, mask: Tensor | None) -> int:
         scores = process(self._logits[slot], mask, self._params)

@@ -55,6 +55,8 @@ class _LookupSession:
     def _continuation(self, text: bytes) -> int | None:
         """Where the longest earlier match of the text's end ends; the latest of equal ones."""
         shortest = self._drafter.shortest
+        if len(text) <= shortest:
+            return None
         suffix = text[-shortest:]
         best, best_length = None, 0
         place = text.rfind(suffix, 0, len(text) - 1)

@@ -18,10 +18,7 @@ __all__ = ["TargetCache", "why_not_croppable"]
 
 
 def why_not_croppable(cache: Any) -> str | None:
-    """The reason why a transformers cache cannot be rolled back exactly, or None if it can.
-
-    Only meaningful after the first forward, when all layers exist.
-    """
+    """The reason why a transformers cache cannot be rolled back exactly, or None if it can."""
     layers = getattr(cache, "layers", None)
     if layers is None:
         return f"{type(cache).__name__} has no layers that could be cropped"

@@ -69,9 +69,11 @@ TABLE = [
         ({}, {"c": 1}),
         ({"a": 1}, {"b": 1}),
     ),
-    Row({"type": "object", "not": {"properties": {"a": INT}}}, ({"a": "x"},), ({"a": 1}, {})),
-    Row({"not": {"oneOf": [INT, STR]}}, (None, []), (1, "a"), ("not",)),
-    Row({"type": "integer", "not": {"multipleOf": 3}}, (1, 3), (0, "a"), ("not",)),
+    Row({"type": "object", "not": {"properties": {"a": STR}}}, ({"a": 1},), ({"a": "x"}, {})),
+    Row({"not": {"oneOf": [{"type": "null"}, STR]}}, (1, []), (None, "a")),
+    Row({"not": {"type": "integer"}}, (None, "a", 0.5, 1), (), ("not",)),
+    Row({"type": "integer", "minimum": 0, "maximum": 9, "not": {"multipleOf": 3}}, (1, 8), (0, 3, 9, 10)),
+    Row({"type": "integer", "not": {"multipleOf": 3}}, (1, 3), ("a",), ("not",)),
     # if
     Row(
         {"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"type": "integer"}},

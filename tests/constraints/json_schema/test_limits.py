@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from xpress_struct.constraints.json_schema.rewrite import rewrite
-from xpress_struct.errors import ArgumentError, CompileLimitError, XPressError
+from xpress_struct.errors import ArgumentError, CompileLimitError
 
 
 def deep(levels: int) -> Any:
@@ -60,10 +61,8 @@ def product(factors: int, width: int) -> Any:
 def test_time_is_bounded(schema: Any) -> None:
     threads = threading.active_count()
     start = time.perf_counter()
-    try:
+    with contextlib.suppress(CompileLimitError):
         rewrite(schema)
-    except XPressError as why:
-        assert isinstance(why, CompileLimitError)
     assert time.perf_counter() - start < 10
     assert threading.active_count() == threads
 

@@ -99,6 +99,11 @@ def test_table(row: Row) -> None:
     check(row)
 
 
+def test_drafts_are_guessed_from_what_only_they_have() -> None:
+    check(Row({"items": [INT, STR], "additionalItems": False}, ([1, "a"],), ([1, "a", 2], ["a"])))
+    check(Row({"type": "number", "minimum": 1, "exclusiveMinimum": True}, (2,), (1,)))
+
+
 def test_documents_come_from_the_registry() -> None:
     registry = {"http://example.org/int": INT, "http://example.org/dir/list": {"items": {"$ref": "../int"}}}
     schema = {"properties": {"a": {"$ref": "http://example.org/dir/list"}}, "type": "object"}
@@ -110,7 +115,7 @@ def test_documents_come_from_the_registry() -> None:
 
 def test_the_metaschemas_are_known() -> None:
     taker = Taker({"$ref": "http://json-schema.org/draft-07/schema#"})
-    assert taker({"type": "object", "properties": {"a": {"minLength": 1}}})
+    assert taker({"properties": {"a": {"minLength": 1}}, "type": "object"})
     assert not taker({"type": 3})
 
 

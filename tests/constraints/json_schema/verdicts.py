@@ -9,6 +9,7 @@ from typing import Any
 
 from llguidance import LLMatcher, LLTokenizer
 
+from xpress_struct.constraints.json_schema import engine
 from xpress_struct.constraints.json_schema.report import Rewritten
 from xpress_struct.constraints.json_schema.rewrite import rewrite
 
@@ -33,7 +34,7 @@ class Taker:
         self.rewritten: Rewritten = rewrite(schema, **options)
         made = json.dumps(self.rewritten.schema)
         self.grammar = LLMatcher.grammar_from_json_schema(made, LAYOUT)
-        error = LLMatcher.validate_grammar(self.grammar, BYTES)
+        error = LLMatcher.validate_grammar(self.grammar, BYTES, limits=engine.limits())
         assert not error, error
 
     @property
@@ -41,7 +42,7 @@ class Taker:
         return tuple(sorted({c.keyword for c in self.rewritten.checked_after}))
 
     def text(self, text: str) -> bool:
-        matcher = LLMatcher(BYTES, self.grammar)
+        matcher = LLMatcher(BYTES, self.grammar, limits=engine.limits())
         tokens = list(text.encode())
         return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
 
@@ -60,7 +61,7 @@ def check(row: Row, **options: Any) -> Taker:
 def closing_walk(taker: Taker, seed: int, soft_limit: int = 200, hard_limit: int = 1500) -> str | None:
     """A random text under the mask, which closes what is open after `soft_limit` bytes; None if it is cut."""
     rng = random.Random(seed)
-    matcher = LLMatcher(BYTES, taker.grammar)
+    matcher = LLMatcher(BYTES, taker.grammar, limits=engine.limits())
     out = bytearray()
     while len(out) < hard_limit:
         if matcher.is_accepting() and (matcher.is_stopped() or rng.random() < 0.5):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from . import regular as rx
 from .limits import BlowupError, CircularError
-from .shapes import Arr, Num, Obj, Shape, Str, string_fits
+from .shapes import Arr, Num, Obj, Shape, Some, Str, join, number_fits, string_fits
 from .sites import Conj
 
 if TYPE_CHECKING:
@@ -64,10 +65,7 @@ class Alive:
             low += n.low_open and low == n.low
             high -= n.high_open and high == n.high
             if high - low < 64:
-                return any(
-                    v not in n.excluded and all((v / m).denominator == 1 for m in n.multiples)
-                    for v in map(type(n.low), range(low, high + 1))
-                )
+                return any(number_fits(n, Fraction(v)) for v in range(low, high + 1))
         return True
 
     def _string(self, s: Str) -> bool:
@@ -98,7 +96,8 @@ class Alive:
         for conj, least, _ in a.contains:
             if least and a.high is not None and least > a.high:
                 return False
-            if least and not self.conj(conj, depth - 1):
+            places = [*a.prefix, a.rest][: a.high]
+            if least and not any(self.conj(join(p, conj), depth - 1) for p in places):
                 return False
         return True
 
@@ -108,12 +107,26 @@ class Alive:
                 return False
             if o.keys and key_fits(self.ex, o.keys, name) is False:
                 return False
+        for some in o.some:
+            if not self._has_key(o, some, depth - 1):
+                return False
         if o.low > len(o.required) and all(not s.patterns for s in o.sources):
             rest: Conj = tuple(t for s in o.sources for t in s.rest)
             if not self.conj(rest, depth - 1):
                 possible = [n for n in o.names() if self.conj(o.value(n), depth - 1)]
                 return len(possible) >= o.low
         return True
+
+    def _has_key(self, o: Obj, some: Some, depth: int) -> bool:
+        for name in o.names():
+            if rx.matches(some.language, name) and self.conj(join(o.value(name), some.conj), depth):
+                return True
+        rest = some.conj
+        for source in o.sources:
+            if source.patterns:
+                return True
+            rest = join(rest, source.rest)
+        return self.conj(rest, depth)
 
 
 def key_fits(ex: Expander, keys: Conj, name: str) -> bool | None:

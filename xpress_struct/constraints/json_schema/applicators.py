@@ -11,7 +11,7 @@ from xpress_struct.errors import SchemaError
 from . import keywords
 from .limits import MAX_BRANCHES, BlowupError
 from .report import Checked
-from .shapes import Branch, Obj
+from .shapes import Branch, Obj, notes_of, renoted
 from .sites import Conj, Site, Term
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ __all__ = ["HANDLERS", "Handler", "schemas"]
 Branches = tuple[Branch, ...]
 Handler = Callable[["Expander", Branches, Site, bool], Branches]
 
+_MAX_RIVALS = 40
+"""Overlapping alternatives that one alternative of oneOf is cut by before giving up."""
 _MAX_PAIRS = 20_000
 """Pairs of oneOf alternatives that are compared before giving up."""
 
@@ -112,7 +114,7 @@ def _one_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
     for i, group in enumerate(groups):
         alone = group
         try:
-            if ex.settings.coarse and rivals[i]:
+            if len(rivals[i]) > (0 if ex.settings.coarse else _MAX_RIVALS):
                 raise BlowupError
             for j in rivals[i]:
                 others = (Term(t.site, not t.negative) for t in options[j])
@@ -126,8 +128,8 @@ def _one_of(ex: Expander, acc: Branches, site: Site, track: bool) -> Branches:
 
 def _renote(before: Branches, after: Branches, note: Checked) -> Branches:
     """`after` with the notes that are new in it replaced by `note`, which says it for the whole keyword."""
-    old = frozenset[Checked]().union(*(b.notes for b in before)) | {note}
-    return tuple(b if b.notes <= old else Branch(b.shape, (b.notes & old) | {note}, b.seen) for b in after)
+    old = frozenset[Checked]().union(*(notes_of(b) for b in before)) | {note}
+    return tuple(b if notes_of(b) <= old else renoted(b, old, note) for b in after)
 
 
 def _overlap(ex: Expander, a: Branches, b: Branches) -> bool:

@@ -61,6 +61,8 @@ class ArrayWriter:
         arr = replace(arr, contains=tuple(others))
         if least <= 0 and most is None:
             return [arr]
+        if most is not None and least > most:
+            return []
         places = [*arr.prefix, arr.rest]
         if self._never(places, conj):
             return [arr] if least <= 0 else []

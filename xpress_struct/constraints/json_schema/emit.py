@@ -9,7 +9,7 @@ from .alive import Alive
 from .arrays import ArrayWriter
 from .expand import Expander
 from .limits import BlowupError
-from .numbers import TooLargeError, emit_number
+from .numbers import TooLargeError, emit_number, number_notes
 from .objects import ObjectWriter
 from .report import Checked
 from .shapes import Arr, Bool, Branch, Null, Num, Obj, Str
@@ -155,6 +155,7 @@ class Emitter:
         return list(self.objects.write(shape))
 
     def _number(self, shape: Num) -> list[Any]:
+        self.take(number_notes(shape))
         try:
             return list(emit_number(shape, self.bounded))
         except TooLargeError as why:

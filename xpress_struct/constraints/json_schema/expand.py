@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from xpress_struct.errors import SchemaError
+from xpress_struct.errors import CompileLimitError, SchemaError
 
 from . import applicators, keywords, negate, unevaluated
 from .ecma import PatternError
 from .formats import UNWRITTEN, format_language
-from .limits import COARSE_BRANCHES, MAX_BRANCHES, BlowupError, Budget, CircularError
+from .limits import COARSE_BRANCHES, MAX_BRANCHES, MAX_NAMES, BlowupError, Budget, CircularError
 from .report import Checked
 from .shapes import UNIVERSE, Arr, Branch, Num, Obj, Seen, Shape, Source, Str, meet
 from .sites import Conj, Places, Site, Term
@@ -282,6 +282,10 @@ class Expander:
         schema = site.schema
         notes: set[Checked] = set()
         names = applicators.schemas(site, "properties")
+        if len(names) > MAX_NAMES:
+            raise CompileLimitError(
+                f"an object declares more than {MAX_NAMES} properties (at {site.pointer or 'the root'})"
+            )
         members = tuple((n, self.sub(site, s, "properties", n)) for n, s in names.items())
         rules = []
         rest = self.sub(site, schema.get("additionalProperties", True), "additionalProperties")

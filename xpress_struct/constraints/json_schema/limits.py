@@ -10,6 +10,7 @@ __all__ = [
     "MAX_BRANCHES",
     "MAX_COARSE_OUTPUT",
     "MAX_DEPTH",
+    "MAX_NAMES",
     "MAX_NODES",
     "MAX_OUTPUT",
     "MAX_WORK",
@@ -21,6 +22,8 @@ __all__ = [
 
 MAX_NODES = 400_000
 """JSON values in one schema document."""
+MAX_NAMES = 10_000
+"""Properties that one object may declare."""
 MAX_DEPTH = 200
 """Levels of nesting in one schema document."""
 MAX_BRANCHES = 400

@@ -7,7 +7,6 @@ Where one of those is no union of shapes, the branch is the whole type and carri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from . import applicators, keywords
@@ -16,8 +15,9 @@ from .ecma import PatternError
 from .formats import FORMATS
 from .limits import BlowupError
 from .report import Checked
-from .shapes import UNIVERSE, Arr, Bool, Branch, Null, Num, Obj, Shape, Source, Str
+from .shapes import UNIVERSE, Arr, Bool, Branch, Null, Num, Obj, Shape, Some, Source, Str
 from .sites import Conj, Site, Term
+from .strings import string_language
 
 if TYPE_CHECKING:
     from .expand import Expander
@@ -56,8 +56,12 @@ def _kinds(site: Site) -> set[type]:
     return {keywords.TYPES[name] for name in keywords.types_of(site)}
 
 
+def _check(site: Site, keyword: str) -> Checked:
+    return Checked(keyword, site.pointer, _REASON)
+
+
 def _noted(site: Site, keyword: str, shape: Shape) -> Branch:
-    return Branch(shape, frozenset({Checked(keyword, site.pointer, _REASON)}))
+    return Branch(shape, frozenset({_check(site, keyword)}))
 
 
 def _all(ex: Expander, site: Site) -> Iterator[Branch]:
@@ -80,7 +84,7 @@ def _not_type(site: Site) -> list[Branch]:
     taken = {keywords.TYPES[name] for name in names}
     out = [Branch(shape) for shape in UNIVERSE if type(shape) not in taken]
     if "integer" in names and "number" not in names:
-        out.append(_noted(site, "type", Num()))
+        out.append(Branch(Num(fraction=_check(site, "type"))))
     return out
 
 
@@ -110,7 +114,7 @@ def _not_numbers(site: Site) -> Iterator[Branch]:
         if n.high is not None:
             yield Branch(Num(low=n.high, low_open=not n.high_open))
         if n.multiples:
-            yield _noted(site, "multipleOf", Num(excluded=frozenset({Fraction(0)})))
+            yield Branch(Num(no_multiples=((n.multiples[0], _check(site, "multipleOf")),)))
         return
     yield Branch(Num())  # the bounds exclude every number
 
@@ -176,28 +180,41 @@ def _not_objects(ex: Expander, site: Site) -> Iterator[Branch]:
     for name, value in names.items():
         for term in ex.sub(site, value, "properties", name):
             yield Branch(Obj((Source(((name, (_flip(term),)),)),), (name,)))
-    for keyword in ("patternProperties", "additionalProperties"):
-        if schema.get(keyword, True) not in (True, {}):
-            exact = schema[keyword] is False and not names and not schema.get("patternProperties")
-            yield Branch(Obj(low=1)) if exact else _noted(site, keyword, Obj(low=1))
+    yield from _not_rules(ex, site, tuple(names))
     if "propertyNames" in schema and site.draft >= 6:
         yield from _not_names(ex, site)
     if "unevaluatedProperties" in schema and site.draft >= 2019:
         yield _noted(site, "unevaluatedProperties", Obj(low=1))
 
 
+def _not_rules(ex: Expander, site: Site, names: tuple[str, ...]) -> Iterator[Branch]:
+    """Objects with a member that patternProperties or additionalProperties refuses."""
+    schema = site.schema
+    matched: list[rx.Regex] = [rx.literal(name) for name in names]
+    for pattern, value in applicators.schemas(site, "patternProperties").items():
+        try:
+            language = keywords.pattern_language(site, "patternProperties", pattern)
+            matched.append(keywords.pattern_language(site, "patternProperties", pattern, either=True))
+        except PatternError:
+            yield _noted(site, "patternProperties", Obj(low=1))
+            matched = [rx.ALL]
+            continue
+        for term in ex.sub(site, value, "patternProperties", pattern):
+            some = Some(language, (_flip(term),), _check(site, "patternProperties"))
+            yield Branch(Obj(some=(some,)))
+    others = rx.negate(rx.alt(*matched))
+    for term in ex.sub(site, schema.get("additionalProperties", True), "additionalProperties"):
+        some = Some(others, (_flip(term),), _check(site, "additionalProperties"))
+        yield Branch(Obj(some=(some,)))
+
+
 def _not_names(ex: Expander, site: Site) -> Iterator[Branch]:
     """Objects with a key that propertyNames refuses."""
-    terms = ex.sub_not(site, site.schema["propertyNames"], "propertyNames")
-    if not terms:
-        yield Branch(Obj(low=1))
-        return
-    for b in ex.term(terms[0]):
-        if isinstance(b.shape, Str):
-            if b.shape.values is None or b.notes:
-                yield _noted(site, "propertyNames", Obj(low=1))
-            else:
-                yield from (Branch(Obj(required=(name,))) for name in b.shape.values)
+    for term in ex.sub(site, site.schema["propertyNames"], "propertyNames"):
+        for b in ex.term(_flip(term)):
+            if isinstance(b.shape, Str):
+                some = Some(string_language(b.shape), (), _check(site, "propertyNames"))
+                yield Branch(Obj(some=(some,)), b.notes)
 
 
 def _not_ref(ex: Expander, site: Site, keyword: str) -> tuple[Branch, ...]:

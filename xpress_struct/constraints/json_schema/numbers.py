@@ -11,9 +11,10 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from .shapes import Num
+from .report import Checked
+from .shapes import Num, number_fits
 
-__all__ = ["MAX_DECIMALS", "MAX_INTEGER", "MAX_NUMBER", "TooLargeError", "emit_number"]
+__all__ = ["MAX_DECIMALS", "MAX_INTEGER", "MAX_NUMBER", "TooLargeError", "emit_number", "number_notes"]
 
 MAX_INTEGER = 2**63 - 1024
 """Largest magnitude of an integer: 19 digits. (The engine's bounds are doubles cast to 64 bits.)"""
@@ -22,6 +23,7 @@ MAX_NUMBER = 10**18
 MAX_DECIMALS = 10
 """Most digits after the decimal point."""
 _MAX_COEFFICIENT = 2**32 - 1  # of multipleOf, in the engine
+_MAX_ENUMERATED = 2000  # integers in a range that are written one by one
 _MAX_CUTS = 200  # excluded values that are cut out of a range
 
 
@@ -59,7 +61,7 @@ def _exact(found: Fraction, power: int) -> bool:
     return value == found * scale
 
 
-def _values(n: Num, values: tuple[Fraction, ...]) -> list[dict[str, Any]]:
+def _values(values: tuple[Fraction, ...]) -> list[dict[str, Any]]:
     fitting: list[int | float] = []
     for v in values:
         written = _plain(v)
@@ -69,14 +71,32 @@ def _values(n: Num, values: tuple[Fraction, ...]) -> list[dict[str, Any]]:
     return [{"enum": fitting}]
 
 
+def _enumerated(n: Num) -> Num:
+    """A short range of integers as its values."""
+    if not n.integer or n.low is None or n.high is None or n.high - n.low > _MAX_ENUMERATED:
+        return n
+    whole = range(math.ceil(n.low), math.floor(n.high) + 1)
+    return Num(values=tuple(v for v in map(Fraction, whole) if number_fits(n, v)))
+
+
+def number_notes(n: Num) -> list[Checked]:
+    """What `emit_number` leaves to check, besides what it raises."""
+    if n.values is not None or (n.no_multiples and _enumerated(n).values is not None):
+        return []
+    notes = [note for _, note in n.no_multiples]
+    return notes if n.fraction is None else [*notes, n.fraction]
+
+
 def emit_number(n: Num, bounded: bool) -> list[dict[str, Any]]:
     """Alternatives for the engine; none when nothing can be written.
 
     Raises:
         TooLargeError: the engine cannot hold a bound, a multiple or a value.
     """
+    if n.values is None and n.no_multiples:
+        n = _enumerated(n)
     if n.values is not None:
-        return _values(n, n.values)
+        return _values(n.values)
     limit = MAX_INTEGER if n.integer else MAX_NUMBER
     edges: list[tuple[Fraction | None, bool]] = [(n.low, n.low_open)]
     for cut in sorted(n.excluded):

@@ -22,9 +22,9 @@ from . import regular as rx
 from .alive import key_fits
 from .limits import BlowupError, CircularError
 from .regex_text import written
-from .shapes import Obj, Str, join
+from .shapes import Obj, Source, Str, join
 from .sites import Conj
-from .strings import joined, outside
+from .strings import joined, outside, string_language
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -68,11 +68,43 @@ class ObjectWriter:
             else:
                 names[name] = conj
         regions = self._regions(obj)
+        if obj.some:
+            return self._with_some(obj, names, regions)
         out = []
         declared = [*names, *barred]
         for chosen, absent, low, high in self._counts(obj, list(names), bool(regions)):
             kept = {n: c for n, c in names.items() if n not in absent}
             out += self._body(kept, chosen, regions, declared, low, high)
+        return out
+
+    def _with_some(self, obj: Obj, names: dict[str, Conj], regions: list[_Region]) -> list[dict[str, Any]]:
+        """`obj` without its first demand for some key, split by the declared names that can meet it."""
+        first, *others = obj.some
+        obj = replace(obj, some=tuple(others))
+        met = {
+            n: first.conj
+            for n, c in names.items()
+            if rx.matches(first.language, n) and self.ex.member_alive(join(c, first.conj))
+        }
+        open_to = [
+            r
+            for r in regions
+            if self._possible(rx.both(r.language, first.language))
+            and self.ex.member_alive(join(r.conj, first.conj))
+        ]
+        if open_to:
+            if (
+                names
+                or first.conj
+                or any(self._possible(rx.both(r.language, rx.negate(first.language))) for r in regions)
+            ):
+                self.emitter.take((first.note,))
+            return self.write(replace(obj, low=max(obj.low, 1)))
+        out = []
+        for name, conj in met.items():
+            source = Source(((name, conj),))
+            required = tuple(dict.fromkeys((*obj.required, name)))
+            out += self.write(replace(obj, sources=(*obj.sources, source), required=required))
         return out
 
     # keys that are not declared -------------------------------------------------------------------------
@@ -129,15 +161,7 @@ class ObjectWriter:
             self.emitter.take(b.notes)
             shape = b.shape
             assert isinstance(shape, Str)
-            if shape.values is not None:
-                languages.append(rx.alt(*map(rx.literal, shape.values)))
-                continue
-            parts = list(shape.patterns)
-            if shape.low or shape.high is not None:
-                parts.append(rx.any_of_length(shape.low, shape.high))
-            if shape.excluded:
-                parts.append(outside(sorted(shape.excluded), as_keys=False))
-            languages.append(rx.both(*parts))
+            languages.append(string_language(shape))
         allowed = rx.alt(*languages)
         cut = (replace(r, language=rx.both(r.language, allowed)) for r in regions)
         return [r for r in cut if self._possible(r.language)]

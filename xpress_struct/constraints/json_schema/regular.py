@@ -64,7 +64,8 @@ class Regex:
 
 _interned: dict[tuple[object, ...], Regex] = {}
 _serials = count()
-_MAX_INTERNED = 400_000
+_MAX_INTERNED = 250_000
+_KEPT = 50_000  # expressions that stay after a rewriting
 
 
 def _make(kind: str, args: tuple[object, ...], nullable: bool) -> Regex:
@@ -77,8 +78,9 @@ def _make(kind: str, args: tuple[object, ...], nullable: bool) -> Regex:
 
 def trim_cache() -> None:
     """Forget the expressions when there are many of them; those in use stay valid."""
-    if len(_interned) > _MAX_INTERNED // 2:
+    if len(_interned) > _KEPT:
         _interned.clear()
+        _interned.update(_constants)
         _derive_cached.cache_clear()
 
 
@@ -88,6 +90,9 @@ ALL = _make("rep", (_make("set", (cs.ANY,), False), 0, None), True)
 
 
 NON_EMPTY = _make("rep", (ALL.args[0], 1, None), False)
+
+
+_constants = dict(_interned)
 
 
 def chars(charset: cs.Charset) -> Regex:
@@ -228,7 +233,7 @@ def derivative(r: Regex, code: int) -> Regex:
     return NOTHING
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=50_000)
 def _derive_cached(serial: int, code: int, r: Regex) -> Regex:
     return derivative(r, code)
 

@@ -95,6 +95,8 @@ def _rewrite(
         raise SchemaError("no value satisfies the schema")
     notes = sorted({note for made in used for note in made.notes})
     checked = {note.keyword for note in notes}
+    # a complement that is not written leaves the keyword open that asked for it
+    checked |= {part for note in notes for part in note.pointer.split("/")} & {"not", "oneOf", "if"}
     return Rewritten(
         schema=found,
         enforced=tuple(sorted((ex.keywords_seen & CONSTRAINTS) - checked)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from . import regular as rx
@@ -24,10 +25,13 @@ __all__ = [
     "Obj",
     "Seen",
     "Shape",
+    "Some",
     "Source",
     "Str",
     "join",
     "meet",
+    "notes_of",
+    "renoted",
 ]
 
 
@@ -51,6 +55,8 @@ class Num:
     multiples: tuple[Fraction, ...] = ()
     values: tuple[Fraction, ...] | None = None
     excluded: frozenset[Fraction] = frozenset()
+    fraction: Checked | None = None  # not an integer, and what to say when that is not written
+    no_multiples: tuple[tuple[Fraction, Checked], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,22 +78,33 @@ class Arr:
     contains: tuple[tuple[Conj, int, int | None], ...] = ()
 
 
-class Source(NamedTuple):
-    """What one schema object says about members: names, then patterns, else `rest`."""
-
+class _Source(NamedTuple):
     names: tuple[tuple[str, Conj], ...] = ()
     patterns: tuple[tuple[rx.Regex, Conj], ...] = ()
     rest: Conj = ()
 
+
+class Source(_Source):
+    """What one schema object says about members: names, then patterns, else `rest`."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Conj]:
+        return dict(self.names)
+
     def value(self, name: str) -> Conj:
-        found: Conj | None = None
-        for declared, conj in self.names:
-            if declared == name:
-                found = conj
+        found = self.by_name.get(name)
         for pattern, conj in self.patterns:
             if rx.matches(pattern, name):
                 found = join(found or (), conj)
         return self.rest if found is None else found
+
+
+class Some(NamedTuple):
+    """A key in `language` whose value satisfies `conj` exists; `note` says so when that is not written."""
+
+    language: rx.Regex
+    conj: Conj
+    note: Checked
 
 
 @dataclass(frozen=True)
@@ -97,6 +114,7 @@ class Obj:
     low: int = 0
     high: int | None = None
     keys: Conj = ()  # every key, as a string, satisfies this
+    some: tuple[Some, ...] = ()
 
     def value(self, name: str) -> Conj:
         out: Conj = ()
@@ -143,6 +161,33 @@ class Branch:
     seen: Seen = Seen()
 
 
+def notes_of(branch: Branch) -> frozenset[Checked]:
+    """The notes of a branch and those that its shape carries until it is written."""
+    shape, found = branch.shape, branch.notes
+    if isinstance(shape, Num):
+        found |= {note for _, note in shape.no_multiples}
+        found |= {shape.fraction} if shape.fraction is not None else set()
+    elif isinstance(shape, Obj):
+        found |= {some.note for some in shape.some}
+    return found
+
+
+def renoted(branch: Branch, old: frozenset[Checked], note: Checked) -> Branch:
+    """`branch` with every note that is not `old` replaced by `note`."""
+
+    def kept(found: Checked) -> Checked:
+        return found if found in old else note
+
+    shape = branch.shape
+    if isinstance(shape, Num):
+        fraction = None if shape.fraction is None else kept(shape.fraction)
+        multiples = tuple((m, kept(n)) for m, n in shape.no_multiples)
+        shape = replace(shape, fraction=fraction, no_multiples=multiples)
+    elif isinstance(shape, Obj):
+        shape = replace(shape, some=tuple(s._replace(note=kept(s.note)) for s in shape.some))
+    return Branch(shape, frozenset(map(kept, branch.notes)), branch.seen)
+
+
 def join(a: Conj, b: Conj) -> Conj:
     if not a or a == b:
         return b
@@ -169,6 +214,8 @@ def _meet_numbers(a: Num, b: Num) -> Num | None:
     if a.values is not None and b.values is not None:
         values = tuple(v for v in a.values if v in b.values)
     multiples = tuple(dict.fromkeys((*a.multiples, *b.multiples)))
+    if (a.integer or b.integer) and (a.fraction or b.fraction):
+        return None
     return tidy_number(
         Num(
             a.integer or b.integer,
@@ -179,12 +226,16 @@ def _meet_numbers(a: Num, b: Num) -> Num | None:
             multiples,
             values,
             a.excluded | b.excluded,
+            a.fraction or b.fraction,
+            tuple(dict.fromkeys((*a.no_multiples, *b.no_multiples))),
         )
     )
 
 
 def tidy_number(n: Num) -> Num | None:
     """`n` with its values filtered by its own bounds; None when it is seen to be empty."""
+    if any((m / other).denominator == 1 for m in n.multiples for other, _ in n.no_multiples):
+        return None
     if n.values is not None:
         kept = tuple(v for v in n.values if number_fits(n, v))
         return Num(values=kept) if kept else None
@@ -201,7 +252,9 @@ def number_fits(n: Num, v: Fraction) -> bool:
         return False
     if n.high is not None and (v > n.high or (n.high_open and v == n.high)):
         return False
-    if n.integer and v.denominator != 1:
+    if (n.integer and v.denominator != 1) or (n.fraction is not None and v.denominator == 1):
+        return False
+    if any((v / m).denominator == 1 for m, _ in n.no_multiples):
         return False
     return v not in n.excluded and all((v / m).denominator == 1 for m in n.multiples)
 
@@ -252,7 +305,8 @@ def _meet_objects(a: Obj, b: Obj) -> Obj | None:
     if high is not None and max(low, len(required)) > high:
         return None
     sources = tuple(dict.fromkeys((*a.sources, *b.sources)))
-    return Obj(sources, required, low, high, join(a.keys, b.keys))
+    some = tuple(dict.fromkeys((*a.some, *b.some)))
+    return Obj(sources, required, low, high, join(a.keys, b.keys), some)
 
 
 def meet(a: Shape, b: Shape) -> Shape | None:

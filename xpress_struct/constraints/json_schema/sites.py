@@ -11,18 +11,11 @@ import referencing.exceptions
 from jsonschema_specifications import REGISTRY as METASCHEMAS
 from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_with
 
-from xpress_struct.errors import SchemaError
+from xpress_struct.errors import SchemaError, UnsupportedFeatureError
+
+from .dialects import DRAFTS, draft_of, guessed_draft
 
 __all__ = ["Conj", "Places", "Site", "Term"]
-
-_DRAFTS = {
-    "http://json-schema.org/draft-03/schema": 3,
-    "http://json-schema.org/draft-04/schema": 4,
-    "http://json-schema.org/draft-06/schema": 6,
-    "http://json-schema.org/draft-07/schema": 7,
-    "https://json-schema.org/draft/2019-09/schema": 2019,
-    "https://json-schema.org/draft/2020-12/schema": 2020,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +47,6 @@ def _escape(part: str | int) -> str:
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
-def draft_of(schema: Any, default: int) -> int:
-    if isinstance(schema, dict) and isinstance(schema.get("$schema"), str):
-        return _DRAFTS.get(schema["$schema"].rstrip("#"), default)
-    return default
-
-
 class Places:
     """The root schema and everything reachable from it.
 
@@ -71,9 +58,11 @@ class Places:
     def __init__(self, schema: Any, registry: Mapping[str, Any]) -> None:
         self._interned: dict[tuple[int, str, int], Site] = {}
         self._keep: list[Any] = []
-        draft = draft_of(schema, 2020)
+        draft = guessed_draft(schema)
         if draft == 3:
-            raise SchemaError("JSON Schema draft 3 is not supported", keyword="$schema")
+            raise UnsupportedFeatureError(
+                "JSON Schema draft 3 is not supported; draft 4 to 2020-12 are", feature="$schema", pointer=""
+            )
         resources = []
         for uri, contents in registry.items():
             resources.append((uri, self._resource(contents, draft)))
@@ -90,7 +79,7 @@ class Places:
 
     @staticmethod
     def _resource(schema: Any, draft: int) -> referencing.Resource[Any]:
-        uri = next(u for u, d in _DRAFTS.items() if d == draft)
+        uri = next(u for u, d in DRAFTS.items() if d == draft)
         default = specification_with(uri)
         try:
             return referencing.Resource.from_contents(schema, default_specification=default)

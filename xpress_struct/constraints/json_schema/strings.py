@@ -13,7 +13,7 @@ from . import regular as rx
 from .regex_text import written
 from .shapes import Str
 
-__all__ = ["emit_string", "joined", "outside"]
+__all__ = ["emit_string", "joined", "outside", "string_language"]
 
 _MAX_NAME = 60
 """Characters of a name that are told apart; texts that share them all are excluded with it."""
@@ -61,6 +61,18 @@ def _beyond(node: dict[str, Any], as_keys: bool, root: bool = False) -> rx.Regex
     if not ends and not (root and as_keys):
         options.append(rx.EPSILON)
     return rx.alt(*options)
+
+
+def string_language(s: Str) -> rx.Regex:
+    """All texts of `s` as one language."""
+    if s.values is not None:
+        return rx.alt(*map(rx.literal, s.values))
+    parts = list(s.patterns)
+    if s.low or s.high is not None:
+        parts.append(rx.any_of_length(s.low, s.high))
+    if s.excluded:
+        parts.append(outside(sorted(s.excluded), as_keys=False))
+    return rx.both(*parts)
 
 
 def emit_string(s: Str) -> tuple[list[dict[str, Any]], str]:

@@ -1,0 +1,66 @@
+"""The lookup drafter."""
+
+from __future__ import annotations
+
+import pytest
+
+import xpress_struct as xs
+from tests.stubs import byte_vocabulary, prefers, stub_model
+from xpress_struct.constraints.matcher import FreeMatcher
+from xpress_struct.drafting.lookup import LookupDrafter
+from xpress_struct.errors import ArgumentError
+
+VOCABULARY = byte_vocabulary()
+
+
+def guess(prompt: str, output: str, room: int = 8, **options: int) -> str:
+    session = LookupDrafter(**options).begin(list(prompt.encode()), "", VOCABULARY)
+    draft = session.propose(list(output.encode()), room, FreeMatcher(VOCABULARY))
+    return VOCABULARY.decode(draft.tokens).decode()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output", "wanted"),
+    [
+        ("in Houston, Texas", '{"city": "Hou', "ston, Te"),  # another token boundary, the same bytes
+        ("abcX abcY", "abc", "Y"),  # the latest of equally long matches
+        ("zabcX abcY", "zabc", "X abcYza"),  # the longest match
+        ("nothing", "qq", ""),
+        ("", "ababab", "ab"),  # the output itself
+        ("", "", ""),
+    ],
+)
+def test_what_followed_before_is_guessed(prompt, output, wanted):
+    """The guess is what follows the longest, then latest, earlier occurrence of the text's end."""
+    assert guess(prompt, output) == wanted
+
+
+def test_a_short_match_does_not_count():
+    """Nothing is guessed from fewer bytes than `shortest`."""
+    assert guess("abX", "qab", shortest=3) == ""
+
+
+def test_bounds_are_checked():
+    """Bounds that contradict each other are refused."""
+    with pytest.raises(ArgumentError):
+        LookupDrafter(longest=2, shortest=3)
+
+
+def test_copying_saves_forwards():
+    """A value that stands in the prompt costs fewer forwards with lookup, and the same ids."""
+    name = "Wolfeschlegelsteinhausenbergerdorff"
+    constraint = xs.json_schema(
+        {
+            "type": "object",
+            "properties": {"n": {"type": "string"}},
+            "required": ["n"],
+            "additionalProperties": False,
+        }
+    )
+    text = f'{{"n": "{name}"}}'
+    prompt = list(f"Name: {name}".encode())
+    model = stub_model(prefers(text, prompt_length=len(prompt)))
+    alone, helped = (model.generate(prompt, constraint, drafter=d) for d in (None, "lookup"))
+    assert alone.token_ids == helped.token_ids
+    assert alone.value == {"n": name}
+    assert helped.stats.forwards < alone.stats.forwards / 3
