@@ -203,10 +203,9 @@ def autoregressive(
 @contextmanager
 def oracle_draws(pick: Pick) -> Iterator[None]:
     """The round's coins and residual draws come from the oracle."""
-    with patch.multiple(
-        "xpress_struct.decoding.loop",
-        uniform=lambda *place: Coin(pick),
-        draw=lambda weights, *place: pick(weights.tolist()),
+    with (
+        patch("xpress_struct.decoding.loop.uniform", lambda *place: Coin(pick)),
+        patch("xpress_struct.decoding.rows.draw", lambda weights, *place: pick(weights.tolist())),
     ):
         yield
 

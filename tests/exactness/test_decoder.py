@@ -95,14 +95,7 @@ def test_drawn_past_the_end(name, block, rule):
     "rule",
     [
         "token",
-        pytest.param(
-            "block",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="accept_block asks for the mask of the row ahead, and a dead end there raises "
-                "although the block might have been cut before it",
-            ),
-        ),
+        "block",
     ],
 )
 def test_dead_end_ahead(rule):

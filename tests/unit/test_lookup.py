@@ -23,7 +23,7 @@ def guess(prompt: str, output: str, room: int = 8, **options: int) -> str:
     ("prompt", "output", "wanted"),
     [
         ("in Houston, Texas", '{"city": "Hou', "ston, Te"),  # another token boundary, the same bytes
-        ("abcX abcY", "abc", "Y"),  # the latest of equally long matches
+        ("abcX abcY", "abc", "Yabc"),  # the latest of equally long matches
         ("zabcX abcY", "zabc", "X abcYza"),  # the longest match
         ("nothing", "qq", ""),
         ("", "ababab", "ab"),  # the output itself

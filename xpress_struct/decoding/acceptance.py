@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Accepted", "accept_block", "accept_coupled", "accept_token_level"]
 
 Row = Callable[[int], "Tensor"]
-"""i -> p_i, float64 [V], summing to 1. Asked for in increasing order, and only when needed."""
+"""i -> p_i, float64 [V], summing to 1; all zero at a dead end, from which `draw` then raises. Asked for
+when needed, and for the first time in increasing order."""
 
 QRows = Sequence["Tensor | None"] | None
 """What each slot was drawn from, float64 [V]; None for one-hot."""
@@ -102,7 +103,10 @@ def accept_block(
         elif carried == 1:
             keep = 1.0
         else:
-            spare = float(_residual(p(slot + 1) * carried, q, slot + 1, draft[slot + 1]).sum())
+            ahead = p(slot + 1)
+            spare = float(_residual(ahead * carried, q, slot + 1, draft[slot + 1]).sum())
+            if not bool(ahead.any()):
+                spare = carried  # a dead end: all its mass lies outside of the vocabulary
             keep = spare / (spare + 1 - carried)
         if coin(slot) < keep:
             kept, kept_weight = slot + 1, carried

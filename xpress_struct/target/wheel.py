@@ -174,6 +174,7 @@ def _run(command: list[str], folder: Path, *, progress: bool) -> tuple[int, str]
             _show(bar, folder)
         except BaseException:
             process.kill()
+            process.wait()
             raise
     return code, log.read_text(encoding="utf-8", errors="replace")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xpress_struct.constraints.json_schema import regular as rx
-from xpress_struct.constraints.json_schema.ecma import PatternError
+from xpress_struct.constraints.json_schema.ecma_nodes import PatternError
 from xpress_struct.constraints.json_schema.regex_text import language, written
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "\\w", "\\s", "\\.", "(?:ab)", "-"])

@@ -7,8 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from . import regular as rx
+from .automaton import automaton
 from .limits import BlowupError, CircularError
-from .shapes import Arr, Num, Obj, Shape, Some, Str, join, number_fits, string_fits
+from .meet import number_fits, string_fits
+from .shapes import Arr, Num, Obj, Shape, Some, Str, join
 from .sites import Conj
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class Alive:
             else:
                 parts.append(rx.any_of_length(s.low, s.high))
             try:
-                found = not rx.automaton(rx.both(*parts), max_states=120, max_atoms=60).empty
+                found = not automaton(rx.both(*parts), max_states=120, max_atoms=60).empty
             except rx.TooComplexError:
                 found = True
             self._strings[s] = found

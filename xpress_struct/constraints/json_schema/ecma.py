@@ -7,81 +7,28 @@ every validator, and a text that avoids `either` violates it in every validator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from . import charset as cs
+from .ecma_nodes import (
+    Alt,
+    Cat,
+    Class,
+    End,
+    Look,
+    Node,
+    PatternError,
+    Rep,
+    Start,
+    negated,
+    single,
+    unicode_property,
+)
 
-__all__ = [
-    "Alt",
-    "Cat",
-    "Class",
-    "End",
-    "Look",
-    "Node",
-    "PatternError",
-    "Rep",
-    "Start",
-    "parse",
-]
-
-
-class PatternError(ValueError):
-    """The pattern cannot be turned into a regular language: why is the message."""
-
-
-@dataclass(frozen=True)
-class Class:
-    both: cs.Charset
-    either: cs.Charset
-
-
-@dataclass(frozen=True)
-class Cat:
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Alt:
-    options: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Rep:
-    body: Node
-    low: int
-    high: int | None
-
-
-@dataclass(frozen=True)
-class Start:
-    pass
-
-
-@dataclass(frozen=True)
-class End:
-    pass
-
-
-@dataclass(frozen=True)
-class Look:
-    body: Node
-    negative: bool
-
-
-Node: TypeAlias = "Class | Cat | Alt | Rep | Start | End | Look"
+__all__ = ["parse"]
 
 _ESCAPED = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "0": 0x00, "a": 0x07}
 _MAX_DEPTH = 100
-
-
-def _one(code: int) -> Class:
-    single = cs.make([(code, code)])
-    return Class(single, single)
-
-
-def _negated(c: Class) -> Class:
-    return Class(cs.complement(c.either), cs.complement(c.both))
 
 
 class _Parser:
@@ -175,7 +122,7 @@ class _Parser:
             return End()
         if ch == ".":
             return Class(cs.NOT_LINE_END, cs.NOT_NEWLINE)
-        return _one(ord(ch))
+        return single(ord(ch))
 
     def group(self) -> Node:
         self.at += 1
@@ -213,25 +160,25 @@ class _Parser:
         elif ch in "pP" and self.peek("{"):
             found = self.property_class()
         elif ch == "b" and in_class:
-            return _one(0x08)
+            return single(0x08)
         elif ch in "bB":
             self.fail("word boundary")
         elif ch in "123456789":
             self.fail("back-reference")
         elif ch in _ESCAPED:
-            return _one(_ESCAPED[ch])
+            return single(_ESCAPED[ch])
         elif ch == "c" and self.text[self.at : self.at + 1].isalpha():
             self.at += 1
-            return _one(ord(self.text[self.at - 1]) % 32)
+            return single(ord(self.text[self.at - 1]) % 32)
         elif ch == "x":
-            return _one(self.hexadecimal(2))
+            return single(self.hexadecimal(2))
         elif ch == "u":
-            return _one(self.unicode_escape())
+            return single(self.unicode_escape())
         elif ch in "AZzGkpP":
             self.fail(f"escape \\{ch}")
         else:
-            return _one(ord(ch))
-        return _negated(found) if ch.isupper() else found
+            return single(ord(ch))
+        return negated(found) if ch.isupper() else found
 
     def hexadecimal(self, digits: int) -> int:
         part = self.text[self.at : self.at + digits]
@@ -260,14 +207,8 @@ class _Parser:
         key, _, value = name.rpartition("=")
         if key not in ("", "General_Category", "gc"):
             self.fail(f"Unicode property {name}")
-        short = _CATEGORIES.get(value, value)
-        if short == "ASCII":
-            found = cs.make([(0, 0x7F)])
-        elif short == "Any":
-            found = cs.ANY
-        elif short in _GENERAL:
-            found = cs.category(short)
-        else:
+        found = unicode_property(value)
+        if found is None:
             self.fail(f"Unicode property {name}")
         return Class(found, found)
 
@@ -287,7 +228,7 @@ class _Parser:
                 first, last = cs.members(low.both, 1), cs.members(high.both, 1)
                 if not first or not last:
                     # "[\\w-.]": the hyphen is a member of its own, in both dialects that allow it
-                    hyphen = _one(0x2D)
+                    hyphen = single(0x2D)
                     both += [low.both, hyphen.both, high.both]
                     either += [low.either, hyphen.either, high.either]
                     continue
@@ -297,43 +238,14 @@ class _Parser:
             both.append(low.both)
             either.append(low.either)
         found = Class(cs.union(*both), cs.union(*either))
-        return _negated(found) if negative else found
+        return negated(found) if negative else found
 
     def member(self) -> Class:
         ch = self.text[self.at : self.at + 1]
         if not ch:
             self.fail("missing ]")
         self.at += 1
-        return self.escape(in_class=True) if ch == "\\" else _one(ord(ch))
-
-
-_GENERAL = frozenset(
-    [f"L{x}" for x in ("", "l", "m", "o", "t", "u")]
-    + [f"M{x}" for x in ("", "c", "e", "n")]
-    + [f"N{x}" for x in ("", "d", "l", "o")]
-    + [f"P{x}" for x in ("", "c", "d", "e", "f", "i", "o", "s")]
-    + [f"S{x}" for x in ("", "c", "k", "m", "o")]
-    + [f"Z{x}" for x in ("", "l", "p", "s")]
-    + [f"C{x}" for x in ("", "c", "f", "n", "o")]
-)
-_CATEGORIES = {
-    "Letter": "L",
-    "Uppercase_Letter": "Lu",
-    "Lowercase_Letter": "Ll",
-    "Titlecase_Letter": "Lt",
-    "Mark": "M",
-    "Number": "N",
-    "Decimal_Number": "Nd",
-    "digit": "Nd",
-    "Punctuation": "P",
-    "punct": "P",
-    "Symbol": "S",
-    "Separator": "Z",
-    "Space_Separator": "Zs",
-    "Other": "C",
-    "Control": "Cc",
-    "cntrl": "Cc",
-}
+        return self.escape(in_class=True) if ch == "\\" else single(ord(ch))
 
 
 def parse(pattern: str) -> Node:

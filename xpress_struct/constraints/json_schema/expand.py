@@ -14,11 +14,12 @@ from typing import Any, Literal
 from xpress_struct.errors import CompileLimitError, SchemaError
 
 from . import applicators, keywords, negate, unevaluated
-from .ecma import PatternError
+from .ecma_nodes import PatternError
 from .formats import UNWRITTEN, format_language
 from .limits import COARSE_BRANCHES, MAX_BRANCHES, MAX_NAMES, BlowupError, Budget, CircularError
+from .meet import meet
 from .report import Checked
-from .shapes import UNIVERSE, Arr, Branch, Num, Obj, Seen, Shape, Source, Str, meet
+from .shapes import UNIVERSE, Arr, Branch, Num, Obj, Seen, Shape, Source, Str
 from .sites import Conj, Places, Site, Term
 
 __all__ = ["Expander", "Settings"]
@@ -41,9 +42,9 @@ class Settings:
 
 
 class Expander:
-    def __init__(self, places: Places, settings: Settings) -> None:
+    def __init__(self, places: Places, settings: Settings, work: int) -> None:
         self.places, self.settings = places, settings
-        self.budget = Budget()
+        self.budget = Budget(work)
         self._terms: dict[tuple[Term, bool], tuple[Branch, ...]] = {}
         self._conjs: dict[tuple[Conj, bool], tuple[Branch, ...]] = {}
         self._active: set[tuple[Term, bool]] = set()

@@ -14,6 +14,7 @@ __all__ = [
     "MAX_NODES",
     "MAX_OUTPUT",
     "MAX_WORK",
+    "WORK_PER_VALUE",
     "BlowupError",
     "Budget",
     "CircularError",
@@ -32,6 +33,8 @@ COARSE_BRANCHES = 24
 """The same when the exact rewriting was too large."""
 MAX_WORK = 60_000
 """Intersections of alternatives in one rewriting; beyond it, the coarse one, then CompileLimitError."""
+WORK_PER_VALUE = 10
+"""Intersections that every value of the document adds to that limit."""
 MAX_OUTPUT = 1_000_000
 """Characters of an exact result; beyond it, the coarse one."""
 MAX_COARSE_OUTPUT = 4_000_000
@@ -59,7 +62,7 @@ class Budget:
         CompileLimitError: from `spend`, when `limit` units are spent.
     """
 
-    def __init__(self, limit: int = MAX_WORK) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit, self.spent = limit, 0
 
     def spend(self, units: int = 1) -> None:
@@ -70,8 +73,8 @@ class Budget:
             )
 
 
-def measure(schema: object) -> None:
-    """Refuse documents that are too large or too deep.
+def measure(schema: object) -> int:
+    """The number of values in a document; documents that are too large or too deep are refused.
 
     Raises:
         CompileLimitError: more than MAX_NODES values or MAX_DEPTH levels.
@@ -88,3 +91,4 @@ def measure(schema: object) -> None:
             stack += [(v, depth + 1) for v in value.values()]
         elif isinstance(value, list):
             stack += [(v, depth + 1) for v in value]
+    return count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import applicators, keywords
 from . import regular as rx
-from .ecma import PatternError
+from .ecma_nodes import PatternError
 from .formats import FORMATS
 from .limits import BlowupError
 from .report import Checked

@@ -11,8 +11,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from .meet import number_fits
 from .report import Checked
-from .shapes import Num, number_fits
+from .shapes import Num
 
 __all__ = ["MAX_DECIMALS", "MAX_INTEGER", "MAX_NUMBER", "TooLargeError", "emit_number", "number_notes"]
 

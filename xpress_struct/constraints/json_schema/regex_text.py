@@ -10,7 +10,9 @@ from functools import lru_cache
 
 from . import charset as cs
 from . import regular as rx
-from .ecma import Alt, Cat, Class, End, Look, Node, PatternError, Rep, Start, parse
+from .automaton import automaton, to_regex
+from .ecma import parse
+from .ecma_nodes import Alt, Cat, Class, End, Look, Node, PatternError, Rep, Start
 
 __all__ = ["MAX_TEXT", "language", "written"]
 
@@ -92,39 +94,6 @@ def _grouped(r: rx.Regex, *kinds: str) -> str:
     return f"(?:{text})" if r.kind in kinds else text
 
 
-def _eliminate(a: rx.Automaton) -> rx.Regex:
-    """State elimination, cheapest state first."""
-    count = len(a.edges)
-    start, end = count, count + 1
-    out: dict[int, dict[int, rx.Regex]] = {s: {} for s in range(count + 2)}
-    into: dict[int, set[int]] = {s: set() for s in range(count + 2)}
-
-    def add(s: int, t: int, r: rx.Regex) -> None:
-        out[s][t] = rx.alt(out[s].get(t, rx.NOTHING), r)
-        into[t].add(s)
-
-    for s, row in enumerate(a.edges):
-        for t, some in row.items():
-            add(s, t, rx.chars(some))
-    add(start, 0, rx.EPSILON)
-    for s in a.final:
-        add(s, end, rx.EPSILON)
-    left = set(range(count))
-    while left:
-        s = min(left, key=lambda q: (len(into[q] - {q}) * len(out[q].keys() - {q}), q))
-        left.discard(s)
-        loop = rx.repeat(out[s].pop(s, rx.NOTHING), 0, None)
-        into[s].discard(s)
-        for before in into[s]:
-            first = out[before].pop(s)
-            for after, last in out[s].items():
-                add(before, after, rx.cat(first, loop, last))
-        for after in out[s]:
-            into[after].discard(s)
-        out[s] = {}
-    return out[start].get(end, rx.NOTHING)
-
-
 def _simple_complement(r: rx.Regex, long: bool) -> rx.Regex | None:
     """The complement of a plain sequence of characters and repeated characters, without an automaton.
 
@@ -178,7 +147,7 @@ def _plainer(r: rx.Regex, long: bool, depth: int = 0) -> rx.Regex:
         if outside is not None:
             return outside
     try:
-        made = _eliminate(rx.automaton(r))
+        made = to_regex(automaton(r))
         if _length(made, {}) > MAX_MADE_TEXT:
             raise rx.TooComplexError("the regular expression grows too long")
         return made

@@ -6,7 +6,6 @@ idempotent), so that an expression has finitely many derivatives and equal ones 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -18,15 +17,14 @@ __all__ = [
     "EPSILON",
     "NON_EMPTY",
     "NOTHING",
-    "Automaton",
     "Regex",
     "TooComplexError",
     "alt",
     "any_of_length",
-    "automaton",
     "both",
     "cat",
     "chars",
+    "derive",
     "is_plain",
     "literal",
     "matches",
@@ -216,20 +214,20 @@ def derivative(r: Regex, code: int) -> Regex:
     if r.kind == "cat":
         options: list[Regex] = []
         for i, part in enumerate(r.parts):
-            options.append(cat(_derive(part, code), *r.parts[i + 1 :]))
+            options.append(cat(derive(part, code), *r.parts[i + 1 :]))
             if not part.nullable:
                 break
         return alt(*options)
     if r.kind == "alt":
-        return alt(*(_derive(p, code) for p in r.parts))
+        return alt(*(derive(p, code) for p in r.parts))
     if r.kind == "and":
-        return both(*(_derive(p, code) for p in r.parts))
+        return both(*(derive(p, code) for p in r.parts))
     if r.kind == "not":
-        return negate(_derive(r.parts[0], code))
+        return negate(derive(r.parts[0], code))
     if r.kind == "rep":
         low, high = r.bounds
         left = None if high is None else high - 1
-        return cat(_derive(r.parts[0], code), repeat(r.parts[0], max(low - 1, 0), left))
+        return cat(derive(r.parts[0], code), repeat(r.parts[0], max(low - 1, 0), left))
     return NOTHING
 
 
@@ -238,7 +236,7 @@ def _derive_cached(serial: int, code: int, r: Regex) -> Regex:
     return derivative(r, code)
 
 
-def _derive(r: Regex, code: int) -> Regex:
+def derive(r: Regex, code: int) -> Regex:
     if r.kind in ("nothing", "empty", "set"):
         return derivative(r, code)
     if len(_interned) > _MAX_INTERNED:
@@ -253,76 +251,3 @@ def matches(r: Regex, text: str) -> bool:
         if r is NOTHING or r is ALL:
             break
     return r.nullable
-
-
-def _sets(r: Regex, into: set[cs.Charset]) -> None:
-    if r.kind == "set":
-        into.add(r.charset)
-    for part in r.parts:
-        _sets(part, into)
-
-
-def atoms(sets: Iterable[cs.Charset], limit: int) -> list[cs.Charset]:
-    """The coarsest partition of all characters that every one of `sets` is a union of."""
-    pieces: list[cs.Charset] = [cs.ANY]
-    for one in sets:
-        split: list[cs.Charset] = []
-        for piece in pieces:
-            inside = cs.intersect(piece, one)
-            outside = cs.subtract(piece, one) if inside else piece
-            split += [p for p in (inside, outside) if p]
-        pieces = split
-        if len(pieces) > limit:
-            raise TooComplexError(f"more than {limit} character classes")
-    return pieces
-
-
-@dataclass(frozen=True)
-class Automaton:
-    """A deterministic automaton, state 0 first; `edges[s]` maps a target state to its characters."""
-
-    edges: tuple[dict[int, cs.Charset], ...]
-    final: frozenset[int]
-
-    @property
-    def empty(self) -> bool:
-        return not self.final
-
-
-def automaton(r: Regex, *, max_states: int = 200, max_atoms: int = 150) -> Automaton:
-    """The automaton of `r`, restricted to states from which a text can be completed.
-
-    Raises:
-        TooComplexError: more than `max_states` states or `max_atoms` character classes.
-    """
-    sets: set[cs.Charset] = set()
-    _sets(r, sets)
-    pieces = atoms(sorted(sets), max_atoms)
-    index = {r.serial: 0}
-    queue, edges = [r], []
-    final: set[int] = set()
-    for state in queue:
-        if state.nullable:
-            final.add(index[state.serial])
-        row: dict[int, list[cs.Charset]] = {}
-        for piece in pieces:
-            after = _derive(state, piece[0][0])
-            if after is NOTHING:
-                continue
-            if after.serial not in index:
-                index[after.serial] = len(queue)
-                queue.append(after)
-                if len(queue) > max_states:
-                    raise TooComplexError(f"more than {max_states} states")
-            row.setdefault(index[after.serial], []).append(piece)
-        edges.append({target: cs.union(*some) for target, some in row.items()})
-    live = set(final)
-    while True:
-        more = {s for s, row in enumerate(edges) if s not in live and any(t in live for t in row)}
-        if not more:
-            break
-        live |= more
-    trimmed = [
-        {t: some for t, some in row.items() if t in live} if s in live else {} for s, row in enumerate(edges)
-    ]
-    return Automaton(tuple(trimmed), frozenset(final))

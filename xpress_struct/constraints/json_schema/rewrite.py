@@ -14,7 +14,15 @@ from .alive import Alive
 from .emit import Emitter
 from .expand import Expander, Settings
 from .keywords import CONSTRAINTS
-from .limits import ASK_ENGINE, MAX_COARSE_OUTPUT, MAX_OUTPUT, CircularError, measure
+from .limits import (
+    ASK_ENGINE,
+    MAX_COARSE_OUTPUT,
+    MAX_OUTPUT,
+    MAX_WORK,
+    WORK_PER_VALUE,
+    CircularError,
+    measure,
+)
 from .prune import prune
 from .report import Rewritten
 from .sites import Places, Term
@@ -55,9 +63,9 @@ def rewrite(
     ):
         if value not in known:
             raise ArgumentError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-    measure(schema)
+    work = MAX_WORK + WORK_PER_VALUE * measure(schema)
     rx.trim_cache()
-    options = (registry or {}, key_order, bounded_numbers)
+    options = (work, registry or {}, key_order, bounded_numbers)
     try:
         found = _rewrite(schema, Settings(formats, openapi), *options)
         size = len(json.dumps(found.schema))
@@ -74,12 +82,13 @@ def rewrite(
 def _rewrite(
     schema: Any,
     settings: Settings,
+    work: int,
     registry: Mapping[str, Any],
     key_order: Literal["declared", "any"],
     bounded_numbers: bool,
 ) -> Rewritten:
     places = Places(schema, registry)
-    ex = Expander(places, settings)
+    ex = Expander(places, settings, work)
     alive = Alive(ex)
     ex.alive, ex.member_alive = alive, alive.conj
     emitter = Emitter(ex, alive, key_order, bounded_numbers)

@@ -58,6 +58,11 @@ class Places:
     def __init__(self, schema: Any, registry: Mapping[str, Any]) -> None:
         self._interned: dict[tuple[int, str, int], Site] = {}
         self._keep: list[Any] = []
+        for document, pointer in ((schema, ""), *((d, uri) for uri, d in registry.items())):
+            if not isinstance(document, (dict, bool)):
+                raise SchemaError(
+                    f"a schema is an object or a boolean, not {type(document).__name__}", pointer=pointer
+                )
         draft = guessed_draft(schema)
         if draft == 3:
             raise UnsupportedFeatureError(

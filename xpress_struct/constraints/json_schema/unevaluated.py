@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .meet import meet
 from .report import Checked
-from .shapes import Arr, Branch, Obj, Seen, Shape, Source, meet
+from .shapes import Arr, Branch, Obj, Seen, Shape, Source
 from .sites import Conj, Site
 
 if TYPE_CHECKING:
