@@ -24,6 +24,7 @@ class Answer:
         ids: emitted tokens, end token included.
         text: the answer without its end token.
         completed: it ended by itself, before the token limit.
+        closed: ours only: it was closed at the limit, so it is whole although it did not end by itself.
         ended_at: `time.perf_counter` when generation was over.
         compile_s: seconds from the schema to a mask engine.
         mask_s: seconds spent on masks while decoding.
@@ -40,6 +41,7 @@ class Answer:
     apply_s: float = 0.0
     proposed: int = 0
     accepted: int = 0
+    closed: bool = False
 
 
 class System(Protocol):
@@ -149,7 +151,7 @@ def measure(system: System, task: Task, prompt_ids: list[int], meter: Meter) -> 
         run.decode_cpu_s = time.process_time() - meter.first_done_cpu
         run.prefilled = len(meter.first_ids) - len(prompt_ids)
         run.same_prompt = meter.first_ids[: len(prompt_ids)] == prompt_ids
-    if not answer.completed:
+    if not (answer.completed or answer.closed):
         run.reason = f"cut at the limit of {len(answer.ids)} tokens"
     else:
         run.reason = problem(answer.text, task.schema)

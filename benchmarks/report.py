@@ -46,6 +46,7 @@ class Figures:
         return {
             "docs": len(self.runs),
             "completed": len(self.done),
+            "closed": sum(run.answer is not None and run.answer.closed for run in self.runs),
             "valid": self.share(lambda run: run.valid),
             "valid of completed": self.mean(lambda run: run.valid),
             "score": self.share(lambda run: run.score),
@@ -229,7 +230,8 @@ class Report:
 
 
 NOTES = (
-    "completed: ended by itself before the token limit. valid: completed, the whole text parses and passes "
+    "completed: ended by itself before the token limit. closed: ours closes what would be cut there "
+    '(on_limit="close"). valid: completed or closed, and the whole text parses and passes '
     "jsonschema. score: makes exactly the acceptable calls (BFCL's rules, see benchmarks/tasks.py); shares "
     "are of all documents.",
     "forwards count the prefill. decode s: from the end of the first forward (the prefill) to the end; "

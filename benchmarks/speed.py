@@ -41,13 +41,20 @@ class Ours:
         started = time.perf_counter()
         constraint = xs.json_schema(task.schema, layout="spaced")
         compile_s = time.perf_counter() - started
-        result = self.model.generate(prompt, constraint, drafter=OURS[self.name], max_new_tokens=self.limit)
+        result = self.model.generate(
+            prompt,
+            constraint,
+            drafter=OURS[self.name],
+            max_new_tokens=self.limit,
+            on_limit="close",
+        )
         ended_at = time.perf_counter()
         stats = result.stats
         return Answer(
             ids=list(result.token_ids),
             text=result.text,
             completed=result.finish_reason == "stop",
+            closed=result.finish_reason == "closed",
             ended_at=ended_at,
             compile_s=compile_s + stats.compile_s,
             mask_s=stats.mask_s + stats.walk_s,
