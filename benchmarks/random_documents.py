@@ -1,6 +1,6 @@
 """Documents of a random tiny model under the masks of real schemas: does every returned value validate?
 
-    python -m benchmarks.random_documents --schemas ../shared/data/json_schemas.jsonl --limit 500 --documents 2
+    python -m benchmarks.random_documents --schemas json_schemas.jsonl --limit 500 --documents 2
 
 The model has random weights, bytes for tokens, and is sampled at temperature 1, so it goes wherever the mask
 lets it. Texts are closed at the token limit (on_limit="close"). Each value is validated once more here, by

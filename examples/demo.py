@@ -1,6 +1,6 @@
 """The main job on the embedded model: a typed object from a text, and what plain generation answers.
 
-    make demo        or        python -m examples.demo
+make demo        or        python -m examples.demo
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 import xpress_struct as xs
 
 TEXT = (
-    "Maria Lopez is a 34 year old teacher. She lives in Madrid, Spain and speaks Spanish, French and "
-    "English."
+    "Maria Lopez is a 34 year old teacher. She lives in Madrid, Spain and speaks Spanish, French and English."
 )
 
 

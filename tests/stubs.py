@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from xpress_struct.model import Model
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.drafting.drafter import Draft
+from xpress_struct.model import Model
 
 Logits = Callable[[tuple[int, ...]], Sequence[float]]
 """Prefix (prompt and output ids) -> V logits of the next token."""

@@ -32,7 +32,7 @@ class Stats:
         rounds_by_accepted: i -> rounds in which exactly i draft tokens stood.
         retries: resampled generations after a failed final check; their work is in all counts.
         seed: the seed in use; with it a sampled result can be drawn again.
-        draft_s, walk_s, mask_s, score_s, accept_s, compile_s: seconds by step.
+        draft_s, walk_s, mask_s, score_s, accept_s, compile_s: seconds by step; none counts twice.
         first_token_s: seconds from the call to the first token that needed the target.
         total_s: seconds of the whole call.
         peak_memory_bytes: peak of the GPU's allocator, or of the process (resident set) on CPU.

@@ -230,8 +230,6 @@ def test_b30_lark_with_that_sign_in_a_string_is_lark(grammar: str) -> None:
     assert xs.lark(grammar).kind == "lark"
 
 
-
-
 @pytest.mark.parametrize(
     ("grammar", "line", "column"),
     [

@@ -9,8 +9,8 @@ import pytest
 import xpress_struct as xs
 from tests.api.tiny import CHATML, THINKING, byte_level, metaspace, says, scripted
 from tests.stubs import constant, stub_model
-from xpress_struct.model import Model
 from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
+from xpress_struct.model import Model
 
 PLAIN = byte_level()
 CHAT = byte_level(CHATML)

@@ -11,8 +11,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.stubs import Logits, StubTarget
-from xpress_struct.model import Model
 from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.model import Model
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"

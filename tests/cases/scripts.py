@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tests.stubs import END, ScriptedDrafter, prefers, stub_model
-from xpress_struct.model import Model
 from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.model import Model
 
 PROMPT = [65]
 

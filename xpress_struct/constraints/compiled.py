@@ -15,7 +15,7 @@ from llguidance import LLMatcher, LLParserLimits
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import CompileLimitError, GrammarError
 
-__all__ = ["ByteCache", "clear_cache", "compile_error", "engine_for"]
+__all__ = ["ByteCache", "clear_cache", "compile_error", "engine_for", "limits"]
 
 V = TypeVar("V")
 
@@ -23,6 +23,10 @@ _caches: list[ByteCache[object]] = []
 
 # What one engine was seen to hold per byte of its grammar, and at least (5,000 schemas, 49k tokens).
 _BYTES_PER_CHARACTER, _LEAST_BYTES = 64, 64 << 10
+
+# Times the engine's default lexer fuel: patterns of many repeated classes need more than the default, some
+# of them only in the middle of a text.
+_FUEL = 10
 
 _LIMIT_WORDS = ("fuel", "too many", "too complex", "exceed", "limit", "too large", "too big")
 
@@ -74,6 +78,15 @@ class ByteCache(Generic[V]):
 _engines: ByteCache[tuple[LLMatcher, Callable[[], Vocabulary | None]]] = ByteCache(256 << 20)
 
 
+def limits() -> LLParserLimits:
+    """Limits under which grammars are compiled and matched."""
+    usual = LLParserLimits()
+    return LLParserLimits(
+        initial_lexer_fuel=usual.initial_lexer_fuel * _FUEL,
+        step_lexer_fuel=usual.step_lexer_fuel * _FUEL,
+    )
+
+
 def engine_for(grammar: str, vocabulary: Vocabulary) -> tuple[LLMatcher, float]:
     """A fresh engine for a grammar, and the seconds spent on compiling it (0 when cached).
 
@@ -87,7 +100,7 @@ def engine_for(grammar: str, vocabulary: Vocabulary) -> tuple[LLMatcher, float]:
     if found is not None and found[1]() is vocabulary:
         return found[0].deep_copy(), 0.0
     started = time.perf_counter()
-    engine = LLMatcher(vocabulary.engine, grammar, log_level=0, limits=LLParserLimits())
+    engine = LLMatcher(vocabulary.engine, grammar, log_level=0, limits=limits())
     if engine.is_error():
         raise compile_error(engine.get_error())
     size = max(_BYTES_PER_CHARACTER * len(grammar), _LEAST_BYTES)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache as memoise
+from functools import partial
 from typing import Any, Literal
 
 from llguidance import LLMatcher, LLTokenizer
 
-from xpress_struct.constraints.compiled import compile_error, engine_for
+from xpress_struct.constraints.compiled import compile_error, engine_for, limits
 from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.constraints.report import Checked
 from xpress_struct.constraints.vocabulary import Vocabulary
@@ -42,9 +43,10 @@ class Constraint:
     def __post_init__(self) -> None:
         # Compiled once without a model, so that a bad constraint fails where it is made. One that names
         # tokens of a model is only read; it is compiled for its model's tokens.
-        failed, messages = LLMatcher.validate_grammar_with_warnings(self.grammar, _byte_tokenizer())
+        validate = partial(LLMatcher.validate_grammar_with_warnings, self.grammar, limits=limits())
+        failed, messages = validate(_byte_tokenizer())
         if failed and any("token" in message.lower() for message in messages):
-            failed, messages = LLMatcher.validate_grammar_with_warnings(self.grammar)
+            failed, messages = validate()
         if failed:
             raise compile_error("\n".join(messages))
 

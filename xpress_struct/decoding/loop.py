@@ -88,8 +88,7 @@ class Decoder:
             return
         block = self._propose()
         logits = self._score(block)
-        with timed(self.stats, "accept_s"):
-            accepted, rows = self._accept(block, logits)
+        accepted, rows = self._accept(block, logits)
         self._commit(block, accepted, rows)
 
     def _commit_forced(self) -> None:
@@ -193,10 +192,14 @@ class Decoder:
     def _score(self, block: Block) -> Tensor:
         sent = block.tokens[: block.sent]
         with timed(self.stats, "score_s"):
-            return self._target.score(self._cache, self._pending + sent, len(sent) + 1)
+            logits = self._target.score(self._cache, self._pending + sent, len(sent) + 1)
+        if self.stats.first_token_s is None:
+            self.stats.first_token_s = time.perf_counter() - self._started
+        return logits
 
     def _accept(self, block: Block, logits: Tensor) -> tuple[Accepted, Rows]:
         request = self._request
+        started, masks_before = time.perf_counter(), self.stats.mask_s
         place = len(request.prompt) + len(self.output)
         # The block rule looks ahead of what it keeps.
         matcher = self._matcher.fork() if request.rule == "block" else self._matcher
@@ -213,15 +216,18 @@ class Decoder:
             keep_masks=request.logprobs is not None,
         )
         if request.rule == "coupled":
-            return accept_coupled(block.tokens, rows.choice), rows
-        rule = accept_token_level if request.rule == "token" else accept_block
-        accepted = rule(
-            block.tokens,
-            block.q,
-            rows.p,
-            lambda slot: uniform(request.key, place + slot, COIN),
-            rows.draw,
-        )
+            accepted = accept_coupled(block.tokens, rows.choice)
+        else:
+            rule = accept_token_level if request.rule == "token" else accept_block
+            accepted = rule(
+                block.tokens,
+                block.q,
+                rows.p,
+                lambda slot: uniform(request.key, place + slot, COIN),
+                rows.draw,
+            )
+        spent = time.perf_counter() - started
+        self.stats.accept_s += spent - (self.stats.mask_s - masks_before)
         return accepted, rows
 
     def _commit(self, block: Block, accepted: Accepted, rows: Rows) -> None:
@@ -235,8 +241,6 @@ class Decoder:
         self._pending = emitted[-1:]
         guessed = set(block.guessed)
         self.stats.note_round(len(block.guessed), sum(slot < accepted.count for slot in block.guessed))
-        if self.stats.first_token_s is None:
-            self.stats.first_token_s = time.perf_counter() - self._started
         for slot, token in enumerate(emitted):
             if self.finish is None:
                 self.stats.forced += slot < len(kept) and slot not in guessed

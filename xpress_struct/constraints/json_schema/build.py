@@ -60,15 +60,13 @@ def json_schema(
     """
     check_layout(layout)
     schema, adapter = read_schema(source)
-    parser = SchemaParser(schema, registry) if adapter is None else TypeParser(adapter)
+    parser = SchemaParser(schema, registry, formats) if adapter is None else TypeParser(adapter)
     text = json.dumps(schema)
     # A registry is not part of the key's text, so what it takes part in is not kept.
     key = None if registry else (text, layout, key_order, formats, openapi)
     found = None if key is None else _rewritten.get(key)
     if found is None:
-        made = rewrite(
-            schema, registry=registry, formats=formats, key_order=key_order, openapi=openapi
-        )
+        made = rewrite(schema, registry=registry, formats=formats, key_order=key_order, openapi=openapi)
         grammar = engine_grammar(made.schema, layout)
         found = (made, grammar)
         if key is not None:

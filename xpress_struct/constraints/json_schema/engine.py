@@ -6,21 +6,11 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from llguidance import LLMatcher, LLParserLimits
+from llguidance import LLMatcher
+
+from xpress_struct.constraints.compiled import limits
 
 __all__ = ["limits", "refusal"]
-
-_FUEL = 10
-"""Times the engine's default lexer fuel: patterns of many repeated classes need more than the default."""
-
-
-def limits() -> LLParserLimits:
-    """Limits under which rewritten schemas are compiled and matched."""
-    usual = LLParserLimits()
-    return LLParserLimits(
-        initial_lexer_fuel=usual.initial_lexer_fuel * _FUEL,
-        step_lexer_fuel=usual.step_lexer_fuel * _FUEL,
-    )
 
 
 def refusal(schema: Any) -> str:

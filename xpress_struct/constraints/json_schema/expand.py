@@ -292,8 +292,8 @@ class Expander:
         rest = self.sub(site, schema.get("additionalProperties", True), "additionalProperties")
         for pattern, value in applicators.schemas(site, "patternProperties").items():
             try:
-                language = keywords.pattern_language(site, "patternProperties", pattern)
-                rules.append((language, self.sub(site, value, "patternProperties", pattern)))
+                keys = keywords.pattern_keys(site, pattern)
+                rules.append((keys, self.sub(site, value, "patternProperties", pattern)))
             except PatternError as why:
                 notes.add(Checked("patternProperties", site.pointer, str(why)))
                 rest = ()

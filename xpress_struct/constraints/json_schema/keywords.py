@@ -11,7 +11,7 @@ from xpress_struct.errors import SchemaError
 
 from . import regular as rx
 from .regex_text import language
-from .shapes import Arr, Bool, Null, Num, Obj, Shape, Source, Str
+from .shapes import Arr, Bool, Keys, Null, Num, Obj, Shape, Source, Str
 from .sites import Conj, Site
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "count",
     "number",
     "number_shape",
+    "pattern_keys",
     "pattern_language",
     "same",
     "string_list",
@@ -171,6 +172,15 @@ def pattern_language(site: Site, keyword: str, pattern: Any, *, either: bool = F
     if not isinstance(pattern, str):
         raise _malformed(site, keyword, "a string")
     return language(pattern, either=either)
+
+
+def pattern_keys(site: Site, pattern: str) -> Keys:
+    """The keys that a pattern of patternProperties matches.
+
+    Raises:
+        PatternError: as for `pattern_language`.
+    """
+    return Keys(language(pattern), language(pattern, either=True))
 
 
 def array_shape(site: Site, conj: Callable[[Any, tuple[str | int, ...]], Conj]) -> Arr:

@@ -193,14 +193,14 @@ def _not_rules(ex: Expander, site: Site, names: tuple[str, ...]) -> Iterator[Bra
     matched: list[rx.Regex] = [rx.literal(name) for name in names]
     for pattern, value in applicators.schemas(site, "patternProperties").items():
         try:
-            language = keywords.pattern_language(site, "patternProperties", pattern)
-            matched.append(keywords.pattern_language(site, "patternProperties", pattern, either=True))
+            keys = keywords.pattern_keys(site, pattern)
         except PatternError:
             yield _noted(site, "patternProperties", Obj(low=1))
-            matched = [rx.ALL]
+            matched.append(rx.ALL)
             continue
+        matched.append(keys.either)
         for term in ex.sub(site, value, "patternProperties", pattern):
-            some = Some(language, (_flip(term),), _check(site, "patternProperties"))
+            some = Some(keys.both, (_flip(term),), _check(site, "patternProperties"))
             yield Branch(Obj(some=(some,)))
     others = rx.negate(rx.alt(*matched))
     for term in ex.sub(site, schema.get("additionalProperties", True), "additionalProperties"):

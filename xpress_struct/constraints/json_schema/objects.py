@@ -22,7 +22,7 @@ from . import regular as rx
 from .alive import key_fits
 from .limits import BlowupError, CircularError
 from .regex_text import written
-from .shapes import Obj, Source, Str, join
+from .shapes import Keys, Obj, Source, Str, join
 from .sites import Conj
 from .strings import joined, outside, string_language
 
@@ -111,17 +111,17 @@ class ObjectWriter:
 
     def _regions(self, obj: Obj) -> list[_Region]:
         """Classes of undeclared keys with a possible value."""
-        patterns: list[rx.Regex] = []
+        patterns: list[Keys] = []
         for source in obj.sources:
             for pattern, _ in source.patterns:
                 if pattern not in patterns:
                     patterns.append(pattern)
-        parts: list[tuple[rx.Regex, frozenset[rx.Regex]]] = [(rx.ALL, frozenset())]
+        parts: list[tuple[rx.Regex, frozenset[Keys]]] = [(rx.ALL, frozenset())]
         for pattern in patterns:
             split = []
             for language, matched in parts:
-                split.append((rx.both(language, pattern), matched | {pattern}))
-                split.append((rx.both(language, rx.negate(pattern)), matched))
+                split.append((rx.both(language, pattern.both), matched | {pattern}))
+                split.append((rx.both(language, rx.negate(pattern.either)), matched))
             parts = [p for p in split if self._possible(p[0])]
             if len(parts) > _MAX_REGIONS:
                 self.emitter.note("patternProperties", "too many patterns overlap")

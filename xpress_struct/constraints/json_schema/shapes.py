@@ -20,6 +20,7 @@ __all__ = [
     "Arr",
     "Bool",
     "Branch",
+    "Keys",
     "Null",
     "Num",
     "Obj",
@@ -77,9 +78,19 @@ class Arr:
     contains: tuple[tuple[Conj, int, int | None], ...] = ()
 
 
+class Keys(NamedTuple):
+    """A pattern for keys: those that every dialect matches, and those that at least one matches.
+
+    A key between the two is not written, unless it is declared; then it satisfies both readings.
+    """
+
+    both: rx.Regex
+    either: rx.Regex
+
+
 class _Source(NamedTuple):
     names: tuple[tuple[str, Conj], ...] = ()
-    patterns: tuple[tuple[rx.Regex, Conj], ...] = ()
+    patterns: tuple[tuple[Keys, Conj], ...] = ()
     rest: Conj = ()
 
 
@@ -92,9 +103,10 @@ class Source(_Source):
 
     def value(self, name: str) -> Conj:
         found = self.by_name.get(name)
-        for pattern, conj in self.patterns:
-            if rx.matches(pattern, name):
-                found = join(found or (), conj)
+        for keys, conj in self.patterns:
+            if rx.matches(keys.either, name):
+                sure = rx.matches(keys.both, name)
+                found = join(found or (), conj if sure else join(conj, self.rest))
         return self.rest if found is None else found
 
 
@@ -136,7 +148,7 @@ class Seen:
     """Members that some keyword has evaluated, for unevaluatedProperties and unevaluatedItems."""
 
     names: frozenset[str] = frozenset()
-    patterns: frozenset[rx.Regex] = frozenset()
+    patterns: frozenset[Keys] = frozenset()
     all_names: bool = False
     items: int = 0
     all_items: bool = False

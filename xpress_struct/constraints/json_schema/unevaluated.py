@@ -66,7 +66,7 @@ def _properties(branch: Branch, rest: Conj) -> Branch | None:
     if seen.all_names:
         return branch
     names = tuple((n, _ANYTHING) for n in sorted(seen.names))
-    patterns = tuple((p, _ANYTHING) for p in sorted(seen.patterns, key=lambda p: p.serial))
+    patterns = tuple((p, _ANYTHING) for p in sorted(seen.patterns, key=lambda p: p.both.serial))
     shape = meet(branch.shape, Obj((Source(names, patterns, rest),)))
     return None if shape is None else Branch(shape, branch.notes, after)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import jsonschema
 from jsonschema.exceptions import best_match
@@ -13,6 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from referencing import Resource
 from referencing.jsonschema import DRAFT202012
 
+from xpress_struct.constraints.json_schema.dialects import validator_class
+from xpress_struct.constraints.json_schema.formats import FORMATS, UNWRITTEN
 from xpress_struct.errors import OutputValidationError, SchemaError
 
 __all__ = ["SchemaParser", "TypeParser", "load_json"]
@@ -43,11 +46,27 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-class SchemaParser:
-    """Parses and validates with jsonschema, in the draft that the schema names."""
+@cache
+def _format_checker() -> jsonschema.FormatChecker:
+    known = {*FORMATS, *UNWRITTEN} & set(jsonschema.FormatChecker.checkers)
+    return jsonschema.FormatChecker(known)
 
-    def __init__(self, schema: Any, registry: Mapping[str, Any] | None = None) -> None:
-        validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+
+class SchemaParser:
+    """Parses and validates with jsonschema, in the draft that the schema names.
+
+    Args:
+        registry: documents that `$ref` may name, by URI.
+        formats: "known" checks the formats that the mask writes, and those that only a check can know.
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        registry: Mapping[str, Any] | None = None,
+        formats: Literal["known", "ignore"] = "known",
+    ) -> None:
+        validator = validator_class(schema)
         try:
             validator.check_schema(schema)
         except jsonschema.SchemaError as error:
@@ -57,7 +76,11 @@ class SchemaParser:
             (uri, Resource.from_contents(document, default_specification=DRAFT202012))
             for uri, document in (registry or {}).items()
         )
-        self._validator = validator(schema, registry=SPECIFICATIONS.with_resources(resources))
+        self._validator = validator(
+            schema,
+            registry=SPECIFICATIONS.with_resources(resources),
+            format_checker=_format_checker() if formats == "known" else None,
+        )
 
     def __call__(self, text: str) -> Any:
         value = load_json(text)
