@@ -23,16 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import referencing
-from llguidance import LLMatcher, LLTokenizer
 
-from xpress_struct.constraints.json_schema import engine
+import xpress_struct as xs
 from xpress_struct.constraints.json_schema.dialects import validator_class
-from xpress_struct.constraints.json_schema.report import Rewritten
-from xpress_struct.constraints.json_schema.rewrite import rewrite
 from xpress_struct.constraints.json_schema.sites import Places
+from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import XPressError
 
-LAYOUT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 MASKED_TOKENS = 120
 """Tokens of the first valid instance at which a mask is timed."""
 
@@ -174,37 +171,18 @@ def _constants(schema: dict[str, Any], value: Any) -> list[dict[str, Any]]:
     return [c for c in constants if isinstance(c, dict) and c == value]
 
 
-class Taker:
-    """One compiled schema."""
-
-    def __init__(self, tokenizer: LLTokenizer, rewritten: Rewritten) -> None:
-        self.tokenizer = tokenizer
-        grammar = LLMatcher.grammar_from_json_schema(json.dumps(rewritten.schema), LAYOUT)
-        self.matcher = LLMatcher(tokenizer, grammar, limits=engine.limits())
-        self.error = self.matcher.get_error() if self.matcher.is_error() else ""
-        self.grammar = grammar
-
-    def takes(self, text: str) -> bool:
-        tokens = self.tokenizer.tokenize_str(text)
-        self.matcher.reset()
-        done = self.matcher.try_consume_tokens(tokens)
-        if done < len(tokens):
-            # a matcher whose lexer gave up stays unusable, reset or not
-            self.matcher = LLMatcher(self.tokenizer, self.grammar, limits=engine.limits())
-            return False
-        return bool(done == len(tokens) and self.matcher.is_accepting())
-
-    def masks(self, text: str) -> list[float]:
-        self.matcher.reset()
-        times = []
-        for token in self.tokenizer.tokenize_str(text)[:MASKED_TOKENS]:
-            start = time.perf_counter()
-            self.matcher.compute_bitmask()
-            times.append(time.perf_counter() - start)
-            if not self.matcher.try_consume_tokens([token]):
-                break
-        self.matcher.reset()
-        return times
+def masks(constraint: xs.Constraint, vocabulary: Vocabulary, text: str) -> list[float]:
+    """Seconds of the mask at each place of the first tokens of a text."""
+    matcher, _ = constraint.matcher(vocabulary)
+    times = []
+    for token in vocabulary.encode(text)[:MASKED_TOKENS]:
+        start = time.perf_counter()
+        matcher.mask()
+        times.append(time.perf_counter() - start)
+        if not matcher.legal(token):
+            break
+        matcher.commit([token])
+    return times
 
 
 def dumps(value: Any) -> str:
@@ -216,14 +194,13 @@ def measure(
     name: str,
     schema: Any,
     tests: list[tuple[Any, bool]],
-    tokenizer: LLTokenizer,
+    vocabulary: Vocabulary,
     options: dict[str, Any],
 ) -> None:
     tally.schemas += 1
     start = time.perf_counter()
     try:
-        rewritten = rewrite(schema, **options)
-        taker = Taker(tokenizer, rewritten)
+        constraint = xs.json_schema(schema, **options)
     except XPressError as why:
         if not any(valid for _, valid in tests) and "no value satisfies" in str(why):
             tally.compiled += 1  # refusing a schema without values is right
@@ -235,21 +212,17 @@ def measure(
         tally.refused.append(f"{name}: {why}"[:200])
         return
     tally.compile_times.append(time.perf_counter() - start)
-    if taker.error:
-        tally.reasons["engine: " + " ".join(taker.error.split())[:60]] += 1
-        tally.refused.append(f"{name}: {' '.join(taker.error.split())[:200]}")
-        return
     tally.compiled += 1
-    tally.enforced += not rewritten.checked_after
-    tally.left.update({c.keyword for c in rewritten.checked_after})
+    tally.enforced += not constraint.checked_after
+    tally.left.update({c.keyword for c in constraint.checked_after})
     order: Order | None = None
     for data, valid in tests:
         text = dumps(data)
-        taken = taker.takes(text)
+        taken = constraint.accepts(text)
         if not taken and isinstance(data, (dict, list)):
             order = order or Order(schema)
             text = dumps(order.arrange(data))
-            taken = taker.takes(text)
+            taken = constraint.accepts(text)
         if valid:
             tally.valid += 1
             tally.valid_refused += not taken
@@ -258,11 +231,11 @@ def measure(
         else:
             tally.invalid += 1
             tally.invalid_refused += not taken
-            if taken and not rewritten.checked_after:
+            if taken and not constraint.checked_after:
                 tally.silent.append(f"{name}: {text[:200]}")
     first = next((data for data, valid in tests if valid), None)
     if first is not None:
-        tally.mask_times += taker.masks(dumps(first))
+        tally.mask_times += masks(constraint, vocabulary, dumps(first))
 
 
 def rows(path: Path, limit: int | None) -> Iterator[dict[str, Any]]:
@@ -303,18 +276,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, help="rows of each file")
     parser.add_argument("--verbose", action="store_true", help="list every refused schema and instance")
     args = parser.parse_args(argv)
-    tokenizer = LLTokenizer("byte")
+    vocabulary = Vocabulary.from_tokens([*(bytes([i]) for i in range(256)), b""], end_ids=[256])
     if args.tokenizer:
-        import llguidance.hf
         from transformers import AutoTokenizer
 
-        tokenizer = llguidance.hf.from_tokenizer(AutoTokenizer.from_pretrained(args.tokenizer))
+        vocabulary = Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(args.tokenizer))
     result: dict[str, Any] = {}
     if args.schemas:
         real = Tally()
         for row in rows(args.schemas, args.limit):
             tests = [(v, True) for v in row["valid"]] + [(v, False) for v in row["invalid"]]
-            measure(real, row["id"], row["schema"], tests, tokenizer, {})
+            measure(real, row["id"], row["schema"], tests, vocabulary, {})
         report("real schemas", real, args.verbose)
         result["real"] = real.result()
     if args.suite:
@@ -329,7 +301,7 @@ def main(argv: list[str] | None = None) -> int:
             if isinstance(schema, dict) and "$schema" not in schema and row["draft"] == "draft7":
                 schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
             name = f"{row['id']} {row['description']}"
-            measure(suite, name, schema, tests, tokenizer, {"formats": formats})
+            measure(suite, name, schema, tests, vocabulary, {"formats": formats})
         report("JSON-Schema-Test-Suite", suite, args.verbose)
         result["suite"] = suite.result()
     print("RESULT " + json.dumps(result))

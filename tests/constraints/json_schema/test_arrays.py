@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.constraints.json_schema.verdicts import Row, Taker, check
+from xpress_struct.constraints.json_schema.arrays import CONTAINS_WITHIN
 from xpress_struct.errors import SchemaError
 
 INT, STR = {"type": "integer"}, {"type": "string"}
@@ -53,7 +54,12 @@ TABLE = [
     Row({"type": "array", "items": INT, "contains": {}, "minContains": 2}, ([1, 2],), ([1],)),
     Row({"type": "array", "contains": INT, "minContains": 0}, ([], ["a"])),
     Row({"type": "array", "contains": STR, "maxContains": 0, "minContains": 0}, ([], [1]), (["a"], [1, "a"])),
-    Row({"type": "array", "contains": INT}, ([1], ["a"]), ([],), ("contains",)),
+    Row(
+        {"type": "array", "contains": INT},
+        ([1], ["a", 1], [*["a"] * (CONTAINS_WITHIN - 1), 1, "a"]),
+        ([], ["a"], ["a", "b"], [*["a"] * CONTAINS_WITHIN, 1]),  # the last one is a documented bound
+    ),
+    Row({"type": "array", "contains": INT, "minContains": 2}, ([1, 2], ["a", 1]), ([],), ("contains",)),
     Row({"type": "array", "not": {"contains": STR}}, ([], [1]), (["a"], [1, "a"])),
 ]
 

@@ -15,12 +15,14 @@ from .sites import Conj, Term
 if TYPE_CHECKING:
     from .emit import Emitter
 
-__all__ = ["MAX_ITEMS", "ArrayWriter"]
+__all__ = ["CONTAINS_WITHIN", "MAX_ITEMS", "ArrayWriter"]
 
 MAX_ITEMS = 10_000
 """Largest minItems or maxItems that the engine compiles; larger ones are checked after generation."""
 _MAX_LISTS = 330  # lists that uniqueItems over a finite set of values may make
-_MAX_PLACES = 12  # places of a bounded array where `contains` may be met
+CONTAINS_WITHIN = 12
+"""The item that `contains` asks for stands among so many first ones; arrays that have it later only are not
+written."""
 
 
 class ArrayWriter:
@@ -75,10 +77,11 @@ class ArrayWriter:
                 prefix = tuple(join(p, outside) for p in arr.prefix)
                 return [self._cut(replace(arr, prefix=prefix, rest=join(arr.rest, outside)))]
         arr = replace(arr, low=max(arr.low, least))
-        if least == 1 and most is None and arr.high is not None and arr.high <= _MAX_PLACES:
-            return [self._cut(_placed(arr, i, conj)) for i in range(arr.high)]
+        if least == 1 and most is None:
+            places = CONTAINS_WITHIN if arr.high is None else min(arr.high, CONTAINS_WITHIN)
+            return [self._cut(_placed(arr, i, conj)) for i in range(places)]
         keyword = "contains" if least else "maxContains"
-        self.emitter.note(keyword, "the place of the matching item is not bounded")
+        self.emitter.note(keyword, "the number of matching items is not counted")
         return [arr]
 
     def _never(self, places: list[Conj], conj: Conj) -> bool:
