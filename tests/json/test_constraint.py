@@ -197,3 +197,37 @@ def test_endless_digits_end():
         assert out.finish_reason == "stop"
         assert len(out.token_ids) < 60
         assert isinstance(out.value["s"], (int, float))
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "string", "pattern": r"^\p{L}+$"}, ["é", "Ωab"], ["a1", ""]),
+        ({"type": "string", "pattern": r"\p{Lu}x"}, ["aBx"], ["bx"]),
+        (
+            {
+                "type": "object",
+                "patternProperties": {r"^\p{Lu}$": {"type": "integer"}},
+                "additionalProperties": False,
+            },
+            [{"A": 1}],
+            [{"A": "x"}, {"a": 1}],
+        ),
+        (
+            {"properties": {"pattern": {"pattern": r"^\p{Nd}$"}}, "required": ["pattern"]},
+            [{"pattern": "4"}],
+            [{"pattern": "x"}],
+        ),
+    ],
+)
+def test_patterns_that_only_ecma_has(schema, good, bad):
+    r"""Unicode classes (\p{...}) are enforced by the mask and known to the final check."""
+    constraint = xs.json_schema(schema)
+    assert constraint.checked_after == ()
+    for value in good:
+        assert constraint.accepts(json.dumps(value, ensure_ascii=False))
+        assert constraint.parse(json.dumps(value)) == value
+    for value in bad:
+        assert not constraint.accepts(json.dumps(value, ensure_ascii=False))
+        with pytest.raises(OutputValidationError):
+            constraint.parse(json.dumps(value))

@@ -78,8 +78,8 @@ class ArrayWriter:
                 return [self._cut(replace(arr, prefix=prefix, rest=join(arr.rest, outside)))]
         arr = replace(arr, low=max(arr.low, least))
         if least == 1 and most is None:
-            places = CONTAINS_WITHIN if arr.high is None else min(arr.high, CONTAINS_WITHIN)
-            return [self._cut(_placed(arr, i, conj)) for i in range(places)]
+            within = CONTAINS_WITHIN if arr.high is None else min(arr.high, CONTAINS_WITHIN)
+            return [self._cut(_placed(arr, i, conj)) for i in range(within)]
         keyword = "contains" if least else "maxContains"
         self.emitter.note(keyword, "the number of matching items is not counted")
         return [arr]

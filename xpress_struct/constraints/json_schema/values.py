@@ -16,6 +16,7 @@ from referencing.jsonschema import DRAFT202012
 
 from xpress_struct.constraints.json_schema.dialects import validator_class
 from xpress_struct.constraints.json_schema.formats import FORMATS, UNWRITTEN
+from xpress_struct.constraints.json_schema.python_patterns import readable
 from xpress_struct.errors import OutputValidationError, SchemaError
 
 __all__ = ["SchemaParser", "TypeParser", "load_json"]
@@ -67,6 +68,7 @@ class SchemaParser:
         formats: Literal["known", "ignore"] = "known",
     ) -> None:
         validator = validator_class(schema)
+        schema = readable(schema)
         try:
             validator.check_schema(schema)
         except jsonschema.SchemaError as error:
