@@ -12,8 +12,9 @@ from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.drafting.drafter import Draft
+from xpress_struct.drafting.drafter import Draft, DraftContext
 from xpress_struct.model import Model
+from xpress_struct.sampling import NoiseKey
 
 Logits = Callable[[tuple[int, ...]], Sequence[float]]
 """Prefix (prompt and output ids) -> V logits of the next token."""
@@ -72,10 +73,10 @@ class ScriptedDrafter:
     def __init__(self, guess: Callable[..., object], resumes: bool = False) -> None:
         self.guess, self.resumes = guess, resumes
 
-    def begin(self, prompt: Sequence[int], prefix: str, vocabulary: Vocabulary) -> ScriptedDrafter:
+    def begin(self, context: DraftContext) -> ScriptedDrafter:
         return self
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
         guess = self.guess(tuple(output))
         tokens, q = guess if isinstance(guess, tuple) else (guess, None)
         return Draft(list(tokens)[:room], None if q is None else q[:room])

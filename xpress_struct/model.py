@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xpress_struct.constraints.constraint import Constraint
@@ -14,7 +15,8 @@ from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.decoding.loop import Decoder
 from xpress_struct.decoding.request import Request
 from xpress_struct.decoding.text import TextAssembler
-from xpress_struct.drafting.drafter import Drafter
+from xpress_struct.drafting.autoregressive import AutoregressiveDrafter
+from xpress_struct.drafting.drafter import DraftContext, Drafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
@@ -22,13 +24,14 @@ from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
 from xpress_struct.streaming import BufferedStream, Stream
+from xpress_struct.target.loading import load_target
 from xpress_struct.target.target import Target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
     from typing_extensions import Unpack
 
-__all__ = ["Model", "as_drafter"]
+__all__ = ["Model", "load_drafter"]
 
 
 class Model:
@@ -42,7 +45,7 @@ class Model:
         target: Target,
         tokenizer: PreTrainedTokenizerBase | None,
         vocabulary: Vocabulary,
-        drafter: Drafter | str | None = "auto",
+        drafter: Drafter | Model | str | None = "auto",
     ) -> None:
         self.target = target
         self.tokenizer = tokenizer
@@ -213,6 +216,7 @@ class Model:
             logprobs=options.logprobs or None,
             closes=options.on_limit == "close",
         )
+        context = DraftContext(request.prompt, self.vocabulary, request.params, request.rule)
         text = TextAssembler(
             self.vocabulary,
             options.prefix,
@@ -224,7 +228,7 @@ class Model:
             self.target,
             matcher,
             self.vocabulary,
-            drafter.begin(ids, options.prefix, self.vocabulary) if drafter else None,
+            drafter.begin(context) if drafter else None,
             request,
             text,
             stats,
@@ -275,14 +279,40 @@ class Model:
         return matcher
 
 
-def as_drafter(drafter: Drafter | str | None) -> Drafter | None:
-    if drafter in ("auto", "lookup"):
+def load_drafter(drafter: Any) -> Drafter | None:
+    """The drafter that a name, a path or an object stands for; a smaller model is loaded.
+
+    Raises:
+        ArgumentError: it stands for none.
+        ModelError: the smaller model cannot be loaded.
+    """
+    named_model = isinstance(drafter, Path) or (
+        isinstance(drafter, str) and ("/" in drafter or Path(drafter).is_dir())
+    )
+    if not named_model:
+        return as_drafter(drafter)
+    loaded = load_target(drafter)
+    vocabulary = Vocabulary.from_tokenizer(
+        loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids
+    )
+    return AutoregressiveDrafter(loaded.target, vocabulary)
+
+
+def as_drafter(drafter: Any) -> Drafter | None:
+    """The drafter that a name or an object stands for; nothing is loaded.
+
+    Raises:
+        ArgumentError: it stands for none.
+    """
+    if drafter is None or drafter == "none":
+        return None
+    if isinstance(drafter, str) and drafter in ("auto", "lookup"):
         return LookupDrafter()
-    if isinstance(drafter, str):
-        raise ArgumentError(f"drafter={drafter!r}: it must be 'lookup', None or a drafter object.")
-    if drafter is not None and not hasattr(drafter, "begin"):
+    if isinstance(drafter, Model):
+        return AutoregressiveDrafter(drafter.target, drafter.vocabulary)
+    if not hasattr(drafter, "begin"):
         raise ArgumentError(
-            f"drafter is a {type(drafter).__name__}; a drafter has a method begin(prompt, prefix, "
-            "vocabulary)."
+            f"drafter={drafter!r}: it must be 'lookup', None, a smaller model (an xs.Model; in xs.load also "
+            "a hub id or a folder), or an object with a method begin(context)."
         )
-    return drafter
+    return drafter  # type: ignore[no-any-return]

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, get_args
 
-from xpress_struct.drafting.drafter import Drafter
 from xpress_struct.errors import ArgumentError, UnknownArgumentError
 from xpress_struct.sampling import Rule, SamplingParams
 
@@ -38,7 +37,7 @@ class GenerateOptions(TypedDict, total=False):
     timeout: float | None
     cancel: threading.Event | None
     logprobs: int
-    drafter: Drafter | str | None
+    drafter: Any
     block_length: int
     acceptance: Rule
     max_retries: int
@@ -63,7 +62,7 @@ class Options:
         timeout: seconds after which no round starts; the result is then cut.
         cancel: an event that ends the generation before its next round.
         logprobs: report this many likeliest tokens per place; 0 reports nothing.
-        drafter: "model" takes the model's; "lookup", None, or an object for this call.
+        drafter: who guesses in this call; "model" takes the model's own. See `load`.
         block_length: guesses per round, at most.
         acceptance: "coupled" (default: the tokens of decoding without speculation), "token", "block".
         on_limit: what happens when the token budget ends: "cut" leaves the text unfinished; "close" keeps
@@ -90,7 +89,7 @@ class Options:
     timeout: float | None = None
     cancel: threading.Event | None = None
     logprobs: int = 0
-    drafter: Drafter | str | None = "model"
+    drafter: Any = "model"
     block_length: int = 8
     acceptance: Rule = "coupled"
     max_retries: int = 3

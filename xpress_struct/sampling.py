@@ -37,7 +37,7 @@ Rule = Literal["coupled", "token", "block"]
 
 # Streams of noise. The coupled rule shares DRAFT between drafter and target on purpose; the other
 # rules must draw coins and residuals that are independent of the noise that drew the draft.
-DRAFT, COIN, RESIDUAL = 0, 1, 2
+DRAFT, COIN, RESIDUAL, _FRESH = 0, 1, 2, 3
 
 _MASK64 = (1 << 64) - 1
 _GOLDEN, _MIX1, _MIX2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -97,6 +97,10 @@ class NoiseKey:
         for part in (self.row, stream, place):
             state = _mix((state + (part + 1) * _GOLDEN) & _MASK64)
         return state
+
+    def fresh(self, number: int) -> NoiseKey:
+        """A key whose noise is independent of this one's, one for each number."""
+        return NoiseKey(self.at(number, _FRESH), self.row)
 
 
 def _mix(value: int) -> int:

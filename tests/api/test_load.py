@@ -160,3 +160,17 @@ def test_the_context_length_bounds_the_output() -> None:
     model = xs.load(network, tokenizer=TOKENIZER, device="cpu")
     result = model.generate([65] * 30, xs.regex("[a-z]{99}"))
     assert (len(result.token_ids), result.finish_reason) == (10, "length")
+
+
+def test_a_folder_is_a_drafter(tmp_path):
+    """A folder or an id with a slash as drafter is loaded as a smaller model, and shares the target's ids."""
+    tokenizer = byte_level()
+    model = tiny_llama(len(tokenizer))
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = xs.load(model, tokenizer=tokenizer, drafter=tmp_path)
+    constraint = xs.regex("[a-c]{6}")
+    out = loaded.generate("abc", constraint, chat=False)
+    assert out.stats.drafter == "autoregressive"
+    assert out.stats.accepted == out.stats.proposed > 0
+    assert out.token_ids == loaded.generate("abc", constraint, chat=False, drafter=None).token_ids

@@ -45,7 +45,8 @@ class Mixed:
             if not any(legal):
                 break
             row = drafters.q_row(77, prefix, drafters.EVERY if kind == 1 else legal, self.params)
-            noise = gumbel(NoiseKey(self.seed), len(PROMPT) + len(prefix), V).numpy()
+            key = NoiseKey(self.seed).fresh(len(output))  # the round's own
+            noise = gumbel(key, len(PROMPT) + len(prefix), V).numpy()
             with np.errstate(divide="ignore"):
                 tokens.append(int(np.argmax(np.log(row) + (noise if kind < 2 else 0))))
             rows.append(row)

@@ -7,15 +7,18 @@ import pytest
 import xpress_struct as xs
 from tests.stubs import byte_vocabulary, prefers, stub_model
 from xpress_struct.constraints.matcher import FreeMatcher
+from xpress_struct.drafting.drafter import DraftContext
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError
+from xpress_struct.sampling import NoiseKey, SamplingParams
 
 VOCABULARY = byte_vocabulary()
 
 
 def guess(prompt: str, output: str, room: int = 8, **options: int) -> str:
-    session = LookupDrafter(**options).begin(list(prompt.encode()), "", VOCABULARY)
-    draft = session.propose(list(output.encode()), room, FreeMatcher(VOCABULARY))
+    context = DraftContext(tuple(prompt.encode()), VOCABULARY, SamplingParams(), "coupled")
+    session = LookupDrafter(**options).begin(context)
+    draft = session.propose(list(output.encode()), room, FreeMatcher(VOCABULARY), NoiseKey(0))
     return VOCABULARY.decode(draft.tokens).decode()
 
 

@@ -82,8 +82,7 @@ def _generate(given: argparse.Namespace, constraint: Constraint, *, schema_in_pr
     from xpress_struct.api import load
 
     prompt: Any = _prompt(given)
-    drafter = None if given.drafter == "none" else given.drafter
-    model = load(given.model, drafter=drafter)
+    model = load(given.model, drafter=given.drafter)
     if schema_in_prompt:
         prompt = model.prompt_with_schema(prompt, constraint)
     options: dict[str, Any] = {

@@ -107,7 +107,7 @@ def _generating(
     prompt.add_argument("--prompt", metavar="TEXT", help="without it, the prompt is read from stdin")
     prompt.add_argument("--prompt-file", metavar="FILE")
     parser.add_argument("--model", metavar="M", help="hub id or folder; default: the embedded model")
-    parser.add_argument("--drafter", default="auto", metavar="D", help="auto, lookup or none")
+    parser.add_argument("--drafter", default="auto", metavar="D", help="auto, lookup, none, or a model")
     parser.add_argument("--max-new-tokens", type=int, default=1024, metavar="N")
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T")
     parser.add_argument("--seed", type=int, metavar="S")

@@ -22,7 +22,7 @@ from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.drafting.drafter import Draft, DraftSession
 from xpress_struct.results import FinishReason, Stats, TokenLogprobs
-from xpress_struct.sampling import COIN, uniform
+from xpress_struct.sampling import COIN, NoiseKey, uniform
 from xpress_struct.target.target import Target
 
 __all__ = ["Decoder"]
@@ -163,7 +163,7 @@ class Decoder:
         assert self._session is not None
         if self._resumes and (spelled := path.spelled()):
             return Draft(spelled[:room])
-        return self._session.propose([*self.output, *block.tokens], room, path)
+        return self._session.propose([*self.output, *block.tokens], room, path, self._key())
 
     def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, left: int) -> bool:
         """Adds the legal part of a guess to the block, then what it forces; False at its end."""
@@ -189,6 +189,15 @@ class Decoder:
             block.q += [None] * len(run)
             return not path.complete
 
+    def _key(self) -> NoiseKey:
+        """The noise of this round.
+
+        The coupled rule lives on noise that belongs to a place. The block rule looks at tokens and coins of
+        places that it may leave to the next round: used there again, they would bias it.
+        """
+        key = self._request.key
+        return key if self._request.rule == "coupled" else key.fresh(len(self.output))
+
     def _score(self, block: Block) -> Tensor:
         sent = block.tokens[: block.sent]
         with timed(self.stats, "score_s"):
@@ -200,7 +209,7 @@ class Decoder:
     def _accept(self, block: Block, logits: Tensor) -> tuple[Accepted, Rows]:
         request = self._request
         started, masks_before = time.perf_counter(), self.stats.mask_s
-        place = len(request.prompt) + len(self.output)
+        place, key = len(request.prompt) + len(self.output), self._key()
         # The block rule looks ahead of what it keeps.
         matcher = self._matcher.fork() if request.rule == "block" else self._matcher
         rows = Rows(
@@ -210,7 +219,7 @@ class Decoder:
             block.ends,
             matcher,
             request.params,
-            request.key,
+            key,
             place,
             self.stats,
             keep_masks=request.logprobs is not None,
@@ -223,7 +232,7 @@ class Decoder:
                 block.tokens,
                 block.q,
                 rows.p,
-                lambda slot: uniform(request.key, place + slot, COIN),
+                lambda slot: uniform(key, place + slot, COIN),
                 rows.draw,
             )
         spent = time.perf_counter() - started

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from xpress_struct.sampling import NoiseKey, Rule, SamplingParams
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -11,7 +14,23 @@ if TYPE_CHECKING:
     from xpress_struct.constraints.matcher import Matcher
     from xpress_struct.constraints.vocabulary import Vocabulary
 
-__all__ = ["Draft", "DraftSession", "Drafter"]
+__all__ = ["Draft", "DraftContext", "DraftSession", "Drafter"]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftContext:
+    """What a drafter knows of a request.
+
+    Attributes:
+        prompt: ids of the prompt, the answer's prefix included.
+        vocabulary: of the target.
+        params, rule: how the target's tokens are drawn and accepted.
+    """
+
+    prompt: tuple[int, ...]
+    vocabulary: Vocabulary
+    params: SamplingParams
+    rule: Rule
 
 
 class Draft(NamedTuple):
@@ -29,17 +48,18 @@ class Draft(NamedTuple):
 class DraftSession(Protocol):
     """A drafter's state for one request."""
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
         """Guesses what follows.
 
         Whether a slot is offered, and from which q, may depend only on the tokens and the noise
         before it: else the token-level and block rules are biased.
 
         Args:
-            output: the committed output tokens, and in front of a later call of the same round the
-                drafted ones.
+            output: the committed output tokens, and in a later call of the same round the drafted ones
+                behind them.
             room: how many tokens may be offered.
             matcher: a matcher at that place, to read from; it is given back at the same place.
+            key: the round's noise, for drafts that are random.
         """
 
 
@@ -47,13 +67,13 @@ class Drafter(Protocol):
     """Makes a session per request; shared by threads.
 
     Attributes:
-        resumes: True when the draft is not random and cheap, so that the round may ask again after
-            a forced run inside a block.
+        resumes: True when a round may ask again after what was offered, so that the grammar's forced runs
+            stand between guesses.
         name: for statistics and messages.
     """
 
     resumes: bool
     name: str
 
-    def begin(self, prompt: Sequence[int], prefix: str, vocabulary: Vocabulary) -> DraftSession:
-        """Starts a request whose prompt has these ids and whose answer begins with `prefix`."""
+    def begin(self, context: DraftContext) -> DraftSession:
+        """Starts a request."""

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.drafting.drafter import Draft
+from xpress_struct.drafting.drafter import Draft, DraftContext
 from xpress_struct.errors import ArgumentError
+from xpress_struct.sampling import NoiseKey
 
 __all__ = ["LookupDrafter"]
 
@@ -33,8 +34,8 @@ class LookupDrafter:
             raise ArgumentError(f"lookup needs 1 <= shortest <= longest, not {shortest} and {longest}.")
         self.longest, self.shortest = longest, shortest
 
-    def begin(self, prompt: Sequence[int], prefix: str, vocabulary: Vocabulary) -> _LookupSession:
-        return _LookupSession(self, vocabulary.decode(prompt), vocabulary)
+    def begin(self, context: DraftContext) -> _LookupSession:
+        return _LookupSession(self, context.vocabulary.decode(context.prompt), context.vocabulary)
 
 
 class _LookupSession:
@@ -43,7 +44,7 @@ class _LookupSession:
         self._prompt = prompt
         self._vocabulary = vocabulary
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
         text = self._prompt + self._vocabulary.decode(output)
         end = self._continuation(text)
         if end is None:
