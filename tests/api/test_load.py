@@ -174,3 +174,12 @@ def test_a_folder_is_a_drafter(tmp_path):
     assert out.stats.drafter == "autoregressive"
     assert out.stats.accepted == out.stats.proposed > 0
     assert out.token_ids == loaded.generate("abc", constraint, chat=False, drafter=None).token_ids
+
+
+def test_end_ids_that_the_tokenizer_lacks_are_refused():
+    """A model whose end id is none of the tokenizer's does not belong to it."""
+    tokenizer = byte_level()
+    model = tiny_llama(len(tokenizer) + 8)
+    model.generation_config.eos_token_id = [len(tokenizer) + 3]
+    with pytest.raises(TokenizerMismatchError, match="ends texts with"):
+        xs.load(model, tokenizer=tokenizer)

@@ -83,6 +83,12 @@ class Vocabulary:
         _check_width(size, width)
         if end_ids is None:
             end_ids = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
+        strange = [i for i in end_ids if not 0 <= i < size]
+        if strange:
+            raise TokenizerMismatchError(
+                f"The model ends texts with the ids {strange}, which this tokenizer of {size} ids does not "
+                "have. Pass the tokenizer that came with the model."
+            )
         if not end_ids:
             description.setdefault("added_tokens", []).append(_phantom(size))
         text = json.dumps(description)

@@ -178,7 +178,7 @@ class Decoder:
             block.guessed += range(start, start + len(offered))
             block.tokens += offered
             block.legal = start + legal
-            block.q += [None] * len(offered) if q is None else list(q[: len(offered)])
+            block.q += [None] * len(offered) if q is None else list(q[: len(offered)].to(self._target.device))
             if len(offered) > legal or not legal:
                 return False
             # The end token of a complete text comes free as the next forced one.
