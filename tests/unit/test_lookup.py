@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import xpress_struct as xs
@@ -36,6 +38,21 @@ def guess(prompt: str, output: str, room: int = 8, **options: int) -> str:
 def test_what_followed_before_is_guessed(prompt, output, wanted):
     """The guess is what follows the longest, then latest, earlier occurrence of the text's end."""
     assert guess(prompt, output) == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_longest_match_is_found(seed):
+    """The match equals that of a plain search over all places and lengths."""
+    draw = random.Random(seed)
+    text = "".join(draw.choice("ab ") for _ in range(60))
+    longest = max(
+        (length, place + length)
+        for length in range(12)
+        for place in range(len(text) - length)
+        if text[place : place + length] == text[len(text) - length :]
+    )
+    wanted = text[longest[1] :][:8] if longest[0] >= 2 else ""
+    assert guess(text[:30], text[30:], longest=11) == wanted
 
 
 def test_a_short_match_does_not_count():
