@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
+from xpress_struct.constraints.json_schema.typed_dicts import readable_type
 from xpress_struct.errors import SchemaError
 
 __all__ = ["read_schema", "runs_own_code"]
@@ -34,7 +35,7 @@ def read_schema(source: Any) -> tuple[Any, TypeAdapter[Any] | None]:
     if term is not None:
         return term, None
     try:
-        adapter = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
+        adapter = source if isinstance(source, TypeAdapter) else TypeAdapter(readable_type(source))
         return _closed(adapter.json_schema()), adapter
     except PydanticUserError as error:
         raise SchemaError(
