@@ -75,7 +75,7 @@ CASES = {
     "list": (list[int], [1, 2], [1, 2]),
     "list of models": (list[Address], [ADA["home"]], [Address(**ADA["home"])]),
     "dict": (dict[str, bool], {"k": True}, {"k": True}),
-    "optional": (Optional[int], None, None),  # noqa: UP045
+    "optional": (Optional[int], None, None),
     "union": (int | str, "x", "x"),
     "tuple": (tuple[int, str], [1, "a"], (1, "a")),
     "int": (int, 42, 42),

@@ -8,8 +8,9 @@ import time
 import uuid
 from typing import Annotated
 
+import numpy as np
 import pytest
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, HttpUrl, Json, SecretStr, condecimal
 
 import xpress_struct as xs
 from tests.stubs import byte_vocabulary, constant, prefers, stub_model
@@ -231,3 +232,26 @@ def test_patterns_that_only_ecma_has(schema, good, bad):
         assert not constraint.accepts(json.dumps(value, ensure_ascii=False))
         with pytest.raises(OutputValidationError):
             constraint.parse(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "kind", [datetime.timedelta, datetime.date, datetime.time, uuid.UUID, float, list[bool]]
+)
+def test_types_that_say_all_in_their_schema_leave_nothing_to_check(kind):
+    """Such a type has nothing in checked_after, and random documents of it validate."""
+    constraint = xs.json_schema(kind)
+    assert constraint.checked_after == ()
+    for seed in range(25):
+        model = stub_model(lambda prefix, seed=seed: _hashed(prefix, seed))
+        out = model.generate([1], constraint, temperature=1.0, seed=seed, max_new_tokens=90, on_limit="close")
+        assert out.value is not None
+
+
+@pytest.mark.parametrize("kind", [Json, HttpUrl, SecretStr, complex, condecimal(max_digits=3)])
+def test_types_that_check_more_say_so(kind):
+    """A type whose validation refuses what its schema allows is reported, so that it is drawn again."""
+    assert [item.keyword for item in xs.json_schema(kind).checked_after] == ["pydantic"]
+
+
+def _hashed(prefix, seed):
+    return np.random.default_rng([seed, len(prefix), *prefix]).normal(size=257).tolist()

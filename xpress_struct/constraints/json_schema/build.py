@@ -13,7 +13,7 @@ from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema.layout import Layout, check_layout, engine_grammar
 from xpress_struct.constraints.json_schema.report import Rewritten
 from xpress_struct.constraints.json_schema.rewrite import rewrite
-from xpress_struct.constraints.json_schema.types import read_schema, runs_own_code
+from xpress_struct.constraints.json_schema.types import checks_more, read_schema
 from xpress_struct.constraints.json_schema.unique_keys import UniqueKeysMatcher
 from xpress_struct.constraints.json_schema.values import SchemaParser, TypeParser
 from xpress_struct.constraints.matcher import GrammarMatcher
@@ -93,6 +93,6 @@ def json_schema(
 
 
 def _own_code(adapter: TypeAdapter[Any] | None) -> tuple[Checked, ...]:
-    if adapter is None or not runs_own_code(adapter):
+    if adapter is None or not checks_more(adapter):
         return ()
-    return (Checked("pydantic", "", "validators in Python run on the finished value"),)
+    return (Checked("pydantic", "", "the type checks more than its JSON Schema says"),)

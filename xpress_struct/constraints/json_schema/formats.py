@@ -35,8 +35,9 @@ _IPV6 = (
     + f"|(?:{_H16}:){{7}}:)"
 )
 _ATOM = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+"
-_DAY_PART = "(?:[0-9]{1,9}D|[0-9]{1,9}M(?:[0-9]{1,9}D)?|[0-9]{1,9}Y(?:[0-9]{1,9}M(?:[0-9]{1,9}D)?)?)"
-_TIME_PART = "T(?:[0-9]{1,9}S|[0-9]{1,9}M(?:[0-9]{1,9}S)?|[0-9]{1,9}H(?:[0-9]{1,9}M(?:[0-9]{1,9}S)?)?)"
+# Bounded so that Python's timedelta and pydantic hold the sum.
+_DAY_PART = "(?:[0-9]{1,8}D|[0-9]{1,5}M(?:[0-9]{1,8}D)?|[0-9]{1,4}Y(?:[0-9]{1,5}M(?:[0-9]{1,8}D)?)?)"
+_TIME_PART = "T(?:[0-9]{1,7}S|[0-9]{1,7}M(?:[0-9]{1,7}S)?|[0-9]{1,6}H(?:[0-9]{1,7}M(?:[0-9]{1,7}S)?)?)"
 _PCHAR = "(?:[a-zA-Z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})"
 _HOST = f"(?:(?:[a-zA-Z0-9._~-]|%[0-9a-fA-F]{{2}})+|\\[{_IPV6}\\])"
 _AUTHORITY = f"//(?:(?:[a-zA-Z0-9._~!$&'()*+,;=:-]|%[0-9a-fA-F]{{2}})*@)?{_HOST}(?::[0-9]{{1,5}})?"
@@ -57,8 +58,8 @@ FORMATS: dict[str, str] = {
     # no leap second, at most nine digits of a second, upper-case T and Z
     "date-time": f"{_DATE}T{_CLOCK}{_ZONE}",
     "time": f"{_CLOCK}{_ZONE}",
-    # at most nine digits a number
-    "duration": f"P(?:{_DAY_PART}(?:{_TIME_PART})?|{_TIME_PART}|[0-9]{{1,9}}W)",
+    # at most 4 digits of years, 5 of months, 6 of weeks and hours, 8 of days, 7 of minutes and seconds
+    "duration": f"P(?:{_DAY_PART}(?:{_TIME_PART})?|{_TIME_PART}|[0-9]{{1,6}}W)",
     # dotted local part and a host name: no quoted part, no address literal
     "email": f"{_ATOM}(?:\\.{_ATOM})*@{_LABEL}(?:\\.{_LABEL})*",
     # no double hyphen (so no punycode), runs of at most 14 characters, at most 8 labels

@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUserError
 from xpress_struct.constraints.json_schema.typed_dicts import readable_type
 from xpress_struct.errors import SchemaError
 
-__all__ = ["read_schema", "runs_own_code"]
+__all__ = ["checks_more", "read_schema"]
 
 
 def read_schema(source: Any) -> tuple[Any, TypeAdapter[Any] | None]:
@@ -93,8 +93,23 @@ def _from_outlines(source: Any) -> Any:
     return {"type": "string", "pattern": f"^(?:{outlines_types.to_regex(source)})$"}
 
 
-def runs_own_code(adapter: TypeAdapter[Any]) -> bool:
-    """True when validating the type runs validators that a schema does not show."""
+# What pydantic validates just as its JSON Schema says. Whatever else is in a type (functions, URLs, encoded
+# text, numbers with digits counted) is checked on the finished value.
+_AS_THE_SCHEMA_SAYS = frozenset(
+    (
+        *("any", "none", "bool", "int", "float", "str", "bytes", "decimal", "uuid"),
+        *("date", "time", "datetime", "timedelta", "enum", "literal", "nullable", "union", "tagged-union"),
+        *("list", "tuple", "set", "frozenset", "dict", "model", "model-field", "model-fields"),
+        *("dataclass", "dataclass-args", "dataclass-field", "typed-dict", "typed-dict-field"),
+        *("named-tuple", "named-tuple-field", "arguments", "call"),
+        *("default", "definitions", "definition-ref"),
+    )
+)
+_NOT_SCHEMAS = ("metadata", "serialization", "config", "expected", "members", "default")
+
+
+def checks_more(adapter: TypeAdapter[Any]) -> bool:
+    """True when validating the type may refuse what its JSON Schema allows."""
     pending: list[Any] = [adapter.core_schema]
     seen: set[int] = set()
     while pending:
@@ -103,9 +118,12 @@ def runs_own_code(adapter: TypeAdapter[Any]) -> bool:
             continue
         seen.add(id(node))
         if isinstance(node, dict):
-            if str(node.get("type", "")).startswith("function-") or node.get("post_init"):
+            kind = node.get("type")
+            if isinstance(kind, str) and kind not in _AS_THE_SCHEMA_SAYS:
                 return True
-            pending.extend(v for k, v in node.items() if k not in ("metadata", "serialization"))
+            if node.get("post_init") or node.get("max_digits") or node.get("decimal_places"):
+                return True
+            pending.extend(v for k, v in node.items() if k not in _NOT_SCHEMAS)
         elif isinstance(node, (list, tuple)):
             pending.extend(node)
     return False
