@@ -141,7 +141,7 @@ def test_walk_is_step_by_step(seed, kind):
             count += 1
         matcher = replay(constraint, vocabulary, path[:start])
         before = legal_ids(matcher, vocabulary)
-        assert matcher.walk(draft) == count
+        assert matcher.fork().follow(draft) == count
         assert legal_ids(matcher, vocabulary) == before
 
 
@@ -182,7 +182,7 @@ def test_finished_matcher_refuses():
     matcher.commit([97, END])
     assert matcher.ended
     assert matcher.forced() == []
-    assert matcher.walk([98, END]) == 0
+    assert matcher.fork().follow([98, END]) == 0
     assert not matcher.legal(END)
     for wrong in (lambda: matcher.commit([98]), matcher.mask):
         with pytest.raises(RuntimeError):
@@ -229,8 +229,8 @@ def test_free_matcher():
     vocabulary = Vocabulary.from_tokens([b"a", b"b", b"", b""], end_ids=[3, 2])
     matcher = FreeMatcher(vocabulary)
     assert legal_ids(matcher, vocabulary) == {0, 1, 2, 3}
-    assert matcher.walk([0, 2, 1]) == 2
-    assert matcher.walk([0, 9]) == 1
+    assert matcher.fork().follow([0, 2, 1]) == 2
+    assert matcher.fork().follow([0, 9]) == 1
     twin = matcher.fork()
     twin.commit([0, 2])
     assert twin.ended

@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 _caches: list[ByteCache[object]] = []
 
-# What one engine was seen to hold per byte of its grammar, and at least (5,000 schemas, 49k tokens).
+# An estimate of what an engine holds: the engine does not tell. Case B38 tests that real growth is bounded.
 _BYTES_PER_CHARACTER, _LEAST_BYTES = 64, 64 << 10
 
 # Times the engine's default lexer fuel: patterns of many repeated classes need more than the default, some

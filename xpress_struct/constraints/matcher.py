@@ -57,7 +57,7 @@ class Matcher(Protocol):
         good guess, to be checked. [] when no byte is determined."""
 
     def legal(self, token: int) -> bool:
-        """True when the mask of this place holds the token. Costs a sixth of a mask."""
+        """True when the mask of this place holds the token. Cheaper than a mask."""
 
     def mask(self) -> np.ndarray:
         """Packed mask of this place.
@@ -67,9 +67,9 @@ class Matcher(Protocol):
                 never be reached are asked on a fork.
         """
 
-    def walk(self, draft: Sequence[int]) -> int:
-        """How many of the draft's tokens are legal in a row; an end token is the last. The place
-        does not move."""
+    def follow(self, draft: Sequence[int]) -> int:
+        """Moves on by as many of the draft's tokens as are legal in a row, and says how many; an end
+        token is the last. This is the walk of the round, on a fork."""
 
     def commit(self, tokens: Sequence[int]) -> None:
         """Moves on by legal tokens."""
@@ -158,34 +158,32 @@ class GrammarMatcher:
             self._raise_dead_end()
         return packed
 
-    def walk(self, draft: Sequence[int]) -> int:
-        step = 0
-        try:
-            while step < len(draft) and self.legal(draft[step]):
-                self.commit([draft[step]])
-                step += 1
-        finally:
-            self.rollback(step)
-        return step
+    def follow(self, draft: Sequence[int]) -> int:
+        # Asked first: a token that the engine refuses breaks it for good.
+        for step, token in enumerate(draft):
+            if not self.legal(token):
+                return step
+            self._consume(token)
+        return len(draft)
 
     def commit(self, tokens: Sequence[int]) -> None:
-        for token in tokens:
-            # Asked first: a token that the engine refuses breaks it for good.
-            if not self.legal(token):
-                raise RuntimeError(f"token {token} is not legal at place {len(self._tokens)}")
-            forced = self._forced
-            if token in self._vocabulary.end_ids and self.complete:
-                self._ended = True
-            else:
-                needed_as_text = not self._engine.is_accepting()
-                self._engine.consume_token(token)
-                self._ended = (
-                    token in self._vocabulary.end_ids and self._engine.stop_reason() == "EndOfSentence"
-                )
-                self._end_is_text = self._ended and needed_as_text
-            self._tokens.append(token)
-            # What was forced stays forced; the engine need not be asked again.
-            self._forced = forced[1:] or None if forced else None
+        followed = self.follow(tokens)
+        if followed < len(tokens):
+            raise RuntimeError(f"token {tokens[followed]} is not legal at place {len(self._tokens)}")
+
+    def _consume(self, token: int) -> None:
+        """Moves on by one token that is legal."""
+        forced = self._forced
+        if token in self._vocabulary.end_ids and self.complete:
+            self._ended = True
+        else:
+            needed_as_text = not self._engine.is_accepting()
+            self._engine.consume_token(token)
+            self._ended = token in self._vocabulary.end_ids and self._engine.stop_reason() == "EndOfSentence"
+            self._end_is_text = self._ended and needed_as_text
+        self._tokens.append(token)
+        # What was forced stays forced; the engine need not be asked again.
+        self._forced = forced[1:] or None if forced else None
 
     def rollback(self, count: int) -> None:
         if not 0 <= count <= len(self._tokens):
@@ -280,19 +278,17 @@ class FreeMatcher:
         size = len(self._vocabulary.tokens)
         return np.packbits(np.ones(size, dtype=np.uint8), bitorder="little")
 
-    def walk(self, draft: Sequence[int]) -> int:
+    def follow(self, draft: Sequence[int]) -> int:
         for step, token in enumerate(draft):
             if not self.legal(token):
                 return step
-            if token in self._vocabulary.end_ids:
-                return step + 1
+            self._tokens.append(token)
         return len(draft)
 
     def commit(self, tokens: Sequence[int]) -> None:
-        for token in tokens:
-            if not self.legal(token):
-                raise RuntimeError(f"token {token} is not legal at place {len(self._tokens)}")
-            self._tokens.append(token)
+        followed = self.follow(tokens)
+        if followed < len(tokens):
+            raise RuntimeError(f"token {tokens[followed]} is not legal at place {len(self._tokens)}")
 
     def rollback(self, count: int) -> None:
         if not 0 <= count <= len(self._tokens):

@@ -169,8 +169,7 @@ class Decoder:
         """Adds the legal part of a guess to the block, then what it forces; False at its end."""
         with timed(self.stats, "walk_s"):
             guess = guess[: left - len(block.tokens)]
-            legal = path.walk(guess)
-            path.commit(guess[:legal])
+            legal = path.follow(guess)
             # An illegal token that was drawn is offered and refused; cutting it would be biased.
             # Behind an end token there is nothing to offer.
             offered = guess[: legal + (q is not None and not path.ended)]

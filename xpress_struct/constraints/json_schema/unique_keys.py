@@ -8,7 +8,6 @@ escape is found by the final check.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -80,24 +79,23 @@ class UniqueKeysMatcher(GrammarMatcher):
         self._places = [_Place()]
 
     def legal(self, token: int) -> bool:
-        return super().legal(token) and self._follow(token) is not None
+        return super().legal(token) and self._behind(token) is not None
 
     def mask(self) -> np.ndarray:
         packed = super().mask()
         index = _index(self._vocabulary)
         for token in index.repeating(self._places[-1]):
-            if packed[token >> 3] >> (token & 7) & 1 and self._follow(token) is None:
+            if packed[token >> 3] >> (token & 7) & 1 and self._behind(token) is None:
                 packed[token >> 3] &= ~(1 << (token & 7)) & 255
         if not packed.any():
             self._raise_dead_end()
         return packed
 
-    def commit(self, tokens: Sequence[int]) -> None:
-        for token in tokens:
-            super().commit([token])
-            place = self._follow(token)
-            assert place is not None  # it was legal
-            self._places.append(place)
+    def _consume(self, token: int) -> None:
+        place = self._behind(token)
+        assert place is not None  # it is legal
+        super()._consume(token)
+        self._places.append(place)
 
     def rollback(self, count: int) -> None:
         super().rollback(count)
@@ -119,7 +117,7 @@ class UniqueKeysMatcher(GrammarMatcher):
             self._places = [place]
         return fits
 
-    def _follow(self, token: int) -> _Place | None:
+    def _behind(self, token: int) -> _Place | None:
         return _follow(self._places[-1], self._vocabulary.tokens[token])
 
 
