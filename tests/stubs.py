@@ -14,7 +14,7 @@ from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.drafting.drafter import Draft, DraftContext
 from xpress_struct.model import Model
-from xpress_struct.sampling import NoiseKey
+from xpress_struct.sampling import Noise
 
 Logits = Callable[[tuple[int, ...]], Sequence[float]]
 """Prefix (prompt and output ids) -> V logits of the next token."""
@@ -76,7 +76,7 @@ class ScriptedDrafter:
     def begin(self, context: DraftContext) -> ScriptedDrafter:
         return self
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
         guess = self.guess(tuple(output))
         tokens, q = guess if isinstance(guess, tuple) else (guess, None)
         return Draft(list(tokens)[:room], None if q is None else q[:room])

@@ -121,6 +121,10 @@ class TokenizerMismatchError(XPressError, ValueError):
     """Tokenizer, model and drafter do not belong together."""
 
 
+class DrafterMismatchError(XPressError, ValueError):
+    """A drafter does not fit the target: sizes, taps, ids, or the prompts it was trained on."""
+
+
 class CacheRollbackError(XPressError, RuntimeError):
     """A key/value cache cannot be rolled back exactly, so it cannot serve speculation."""
 

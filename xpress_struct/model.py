@@ -12,7 +12,9 @@ from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
 from xpress_struct.constraints.matcher import FreeMatcher, Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.decoding.guard import Guard
 from xpress_struct.decoding.loop import Decoder
+from xpress_struct.decoding.proposer import BlockLength, Guesser, Proposer
 from xpress_struct.decoding.request import Request
 from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.drafting.autoregressive import AutoregressiveDrafter
@@ -210,13 +212,11 @@ class Model:
             key=NoiseKey(seed, row),
             rule=options.acceptance,
             max_new_tokens=options.max_new_tokens,
-            block_length=options.block_length,
             deadline=deadline,
             cancelled=options.cancel.is_set if options.cancel else lambda: False,
             logprobs=options.logprobs or None,
             closes=options.on_limit == "close",
         )
-        context = DraftContext(request.prompt, self.vocabulary, request.params, request.rule)
         text = TextAssembler(
             self.vocabulary,
             options.prefix,
@@ -224,16 +224,8 @@ class Model:
             options.include_stop_string,
             constraint.accepts if constraint else None,
         )
-        decoder = Decoder(
-            self.target,
-            matcher,
-            self.vocabulary,
-            drafter.begin(context) if drafter else None,
-            request,
-            text,
-            stats,
-            resumes=bool(drafter and drafter.resumes),
-        )
+        proposer = self._proposer(drafter, request, options, stats)
+        decoder = Decoder(self.target, matcher, self.vocabulary, proposer, request, text, stats)
         return Stream(decoder, text, constraint.parse if constraint else str, started)
 
     def _prompt_ids(self, prompt: Prompt, options: Options) -> list[int]:
@@ -265,6 +257,30 @@ class Model:
         if drafter is not None:
             stats.drafter = drafter.name
         return drafter
+
+    def _proposer(
+        self, drafter: Drafter | None, request: Request, options: Options, stats: Stats
+    ) -> Proposer:
+        """Who guesses: the drafter, and lookup where the guard may fall back to it."""
+        control = options.control
+        if drafter is None:
+            ladder = []
+        elif unknown := [name for name in control.asked if name not in getattr(drafter, "honours", ())]:
+            raise ArgumentError(f"The drafter {drafter.name!r} has no {', '.join(unknown)}; leave it out.")
+        else:
+            ladder = [drafter]
+            if options.guard and not isinstance(drafter, LookupDrafter):
+                ladder.append(LookupDrafter())
+        context = DraftContext(
+            request.prompt, self.vocabulary, request.params, request.rule, self.target, control, stats
+        )
+        return Proposer(
+            [Guesser(each, each.begin(context)) for each in ladder],
+            Guard(options.guard, request.rule, stats),
+            BlockLength(None if options.block_length == "auto" else options.block_length),
+            self.target.device,
+            stats,
+        )
 
     def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> Matcher:
         if constraint is None:

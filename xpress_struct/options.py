@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import secrets
 import threading
 import time
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, get_args
 
+from xpress_struct.drafting.control import DraftControl, Refine
 from xpress_struct.errors import ArgumentError, UnknownArgumentError
 from xpress_struct.sampling import Rule, SamplingParams
 
@@ -38,7 +40,13 @@ class GenerateOptions(TypedDict, total=False):
     cancel: threading.Event | None
     logprobs: int
     drafter: Any
-    block_length: int
+    block_length: int | Literal["auto"]
+    refine: Refine
+    refine_passes: int | Literal["auto"]
+    denoising_steps: int
+    draft_temperature: float
+    draft_confidence: float
+    guard: bool
     acceptance: Rule
     max_retries: int
     on_limit: Literal["cut", "close"]
@@ -63,7 +71,10 @@ class Options:
         cancel: an event that ends the generation before its next round.
         logprobs: report this many likeliest tokens per place; 0 reports nothing.
         drafter: who guesses in this call; "model" takes the model's own. See `load`.
-        block_length: guesses per round, at most.
+        block_length: guesses per round, at most; "auto" follows recent acceptance.
+        refine, refine_passes, denoising_steps, draft_temperature, draft_confidence: how to draft, for drafters
+            that know of it; see `DraftControl`. None leaves it to the drafter.
+        guard: go without the drafter while it costs more than it saves; False always drafts.
         acceptance: "coupled" (default: the tokens of decoding without speculation), "token", "block".
         on_limit: what happens when the token budget ends: "cut" leaves the text unfinished; "close" keeps
             up to 64 tokens to close it under the constraint, so that its last part is not the model's.
@@ -90,7 +101,13 @@ class Options:
     cancel: threading.Event | None = None
     logprobs: int = 0
     drafter: Any = "model"
-    block_length: int = 8
+    block_length: int | Literal["auto"] = "auto"
+    refine: Refine | None = None
+    refine_passes: int | Literal["auto"] | None = None
+    denoising_steps: int | None = None
+    draft_temperature: float | None = None
+    draft_confidence: float | None = None
+    guard: bool = True
     acceptance: Rule = "coupled"
     max_retries: int = 3
     on_limit: Literal["cut", "close"] = "cut"
@@ -115,14 +132,15 @@ class Options:
             value = getattr(self, name)
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 raise ArgumentError(f"{name}={value!r}: it must be {words}.")
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ArgumentError(f"{name}={getattr(self, name)}: it must be {least} or more.")
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not isinstance(value, (str, _NONE)) and not least <= value <= most:
+                words = f"{least} or more" if most == math.inf else f"between {least} and {most}"
+                raise ArgumentError(f"{name}={value}: it must be {words}.")
         self.sampling  # noqa: B018  (its own checks)
-        if self.acceptance not in get_args(Rule):
-            raise ArgumentError(f"acceptance={self.acceptance!r}: it must be one of {get_args(Rule)}.")
-        if self.on_limit not in ("cut", "close"):
-            raise ArgumentError(f"on_limit={self.on_limit!r}: it must be 'cut' or 'close'.")
+        for name, choices in _WORDS.items():
+            if isinstance(getattr(self, name), str) and getattr(self, name) not in choices:
+                raise ArgumentError(f"{name}={getattr(self, name)!r}: it must be one of {choices}.")
         if self.do_sample is not None and self.do_sample == self.sampling.greedy:
             raise ArgumentError(
                 f"do_sample={self.do_sample} does not agree with temperature={self.temperature}: "
@@ -137,6 +155,17 @@ class Options:
     def sampling(self) -> SamplingParams:
         """The sampling part."""
         return SamplingParams(self.temperature, self.top_k, self.top_p, self.min_p)
+
+    @property
+    def control(self) -> DraftControl:
+        """The part that a drafter reads."""
+        return DraftControl(
+            self.refine,
+            self.refine_passes,
+            self.denoising_steps,
+            self.draft_temperature,
+            self.draft_confidence,
+        )
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -179,10 +208,34 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "timeout": ((int, float, _NONE), "a number of seconds"),
     "cancel": ((threading.Event, _NONE), "a threading.Event"),
     "logprobs": ((int,), "a whole number"),
-    "block_length": ((int,), "a whole number"),
+    "block_length": ((int, str), "a whole number or 'auto'"),
+    "refine": ((str, _NONE), "a text"),
+    "refine_passes": ((int, str, _NONE), "a whole number or 'auto'"),
+    "denoising_steps": ((int, _NONE), "a whole number"),
+    "draft_temperature": ((int, float, _NONE), "a number"),
+    "draft_confidence": ((int, float, _NONE), "a number"),
+    "guard": ((bool,), "True or False"),
+    "acceptance": ((str,), "a text"),
     "max_retries": ((int,), "a whole number"),
+    "on_limit": ((str,), "a text"),
 }
-_LEAST = {"max_new_tokens": 1, "block_length": 1, "logprobs": 0, "max_retries": 0}
+_RANGES: dict[str, tuple[float, float]] = {
+    "max_new_tokens": (1, math.inf),
+    "logprobs": (0, math.inf),
+    "block_length": (1, math.inf),
+    "refine_passes": (1, math.inf),
+    "denoising_steps": (1, 40),
+    "draft_temperature": (0, math.inf),
+    "draft_confidence": (0, 1),
+    "max_retries": (0, math.inf),
+}
+_WORDS: dict[str, tuple[str, ...]] = {
+    "block_length": ("auto",),
+    "refine": get_args(Refine),
+    "refine_passes": ("auto",),
+    "acceptance": get_args(Rule),
+    "on_limit": ("cut", "close"),
+}
 
 # Names that other libraries use for the same thing.
 _FAMILIAR = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -30,9 +30,15 @@ class Stats:
         acceptance: "coupled", "token" or "block".
         proposed_by_slot, accepted_by_slot: the same by place in the draft.
         rounds_by_accepted: i -> rounds in which exactly i draft tokens stood.
+        guarded: rounds in which the guard held the drafter back: it cost more than it saved.
+        refine_passes: passes of the refinement over all blocks.
+        repairs_by_slot: illegal tokens that the refinement replaced, by place in the block.
+        drafted: slots whose distribution the drafter told; the next two are sums over them.
+        confidence_sum: probability that the drafter gave its likeliest token.
+        entropy_sum: entropy of the drafter's distribution, in nats.
         retries: resampled generations after a failed final check; their work is in all counts.
         seed: the seed in use; with it a sampled result can be drawn again.
-        draft_s, walk_s, mask_s, score_s, accept_s, compile_s: seconds by step; none counts twice.
+        draft_s, refine_s, walk_s, mask_s, score_s, accept_s, compile_s: seconds by step; none counts twice.
         first_token_s: seconds from the call to the first token that needed the target.
         total_s: seconds of the whole call.
         peak_memory_bytes: peak of the GPU's allocator, or of the process (resident set) on CPU.
@@ -50,9 +56,16 @@ class Stats:
     proposed_by_slot: list[int] = field(default_factory=list)
     accepted_by_slot: list[int] = field(default_factory=list)
     rounds_by_accepted: list[int] = field(default_factory=list)
+    guarded: int = 0
+    refine_passes: int = 0
+    repairs_by_slot: list[int] = field(default_factory=list)
+    drafted: int = 0
+    confidence_sum: float = 0.0
+    entropy_sum: float = 0.0
     retries: int = 0
     seed: int | None = None
     draft_s: float = 0.0
+    refine_s: float = 0.0
     walk_s: float = 0.0
     mask_s: float = 0.0
     score_s: float = 0.0
@@ -78,6 +91,22 @@ class Stats:
         return self.accepted / self.proposed if self.proposed else 0.0
 
     @property
+    def guard_share(self) -> float:
+        """Share of the rounds in which the guard held the drafter back."""
+        return self.guarded / self.forwards if self.forwards else 0.0
+
+    @property
+    def draft_confidence(self) -> float:
+        """Mean probability that the drafter gave its likeliest token; far above `acceptance_rate`, it is
+        over-confident."""
+        return self.confidence_sum / self.drafted if self.drafted else 0.0
+
+    @property
+    def draft_entropy(self) -> float:
+        """Mean entropy of the drafter's distributions, in nats."""
+        return self.entropy_sum / self.drafted if self.drafted else 0.0
+
+    @property
     def tokens_per_s(self) -> float:
         """Emitted tokens by second of the whole call."""
         return self.output_tokens / self.total_s if self.total_s else 0.0
@@ -93,33 +122,65 @@ class Stats:
         self.forwards += 1
         self.proposed += proposed
         self.accepted += accepted
-        for counts, reached in (
-            (self.proposed_by_slot, proposed),
-            (self.accepted_by_slot, accepted),
-        ):
-            counts.extend([0] * (reached - len(counts)))
-            for slot in range(reached):
-                counts[slot] += 1
-        self.rounds_by_accepted.extend([0] * (accepted + 1 - len(self.rounds_by_accepted)))
-        self.rounds_by_accepted[accepted] += 1
+        _count(self.proposed_by_slot, range(proposed))
+        _count(self.accepted_by_slot, range(accepted))
+        _count(self.rounds_by_accepted, [accepted])
+
+    def note_draft(
+        self, passes: int, repairs: Iterable[int], slots: int, confidence: float, entropy: float
+    ) -> None:
+        """Counts one block's refinement: sums of confidence and entropy over its slots."""
+        self.refine_passes += passes
+        _count(self.repairs_by_slot, repairs)
+        self.drafted += slots
+        self.confidence_sum += confidence
+        self.entropy_sum += entropy
 
     def add_discarded(self, earlier: Stats) -> None:
         """Counts the work of a discarded attempt into this one; only its output does not count."""
         self.retries = earlier.retries + 1
-        for name in ("forwards", "forced", "proposed", "accepted"):
+        for name in (*_COUNTS, *_SECONDS):
             setattr(self, name, getattr(self, name) + getattr(earlier, name))
-        for name in ("draft_s", "walk_s", "mask_s", "score_s", "accept_s", "compile_s", "total_s"):
-            setattr(self, name, getattr(self, name) + getattr(earlier, name))
-        for name in ("proposed_by_slot", "accepted_by_slot", "rounds_by_accepted"):
+        for name in _BY_PLACE:
             pairs = zip_longest(getattr(self, name), getattr(earlier, name), fillvalue=0)
             setattr(self, name, [mine + theirs for mine, theirs in pairs])
         self.first_token_s = earlier.first_token_s
 
     def as_dict(self) -> dict[str, Any]:
         """Every count, time and rate under its name, for a metrics system or JSON."""
-        rates = ("tokens_per_forward", "acceptance_length", "acceptance_rate", "tokens_per_s")
-        derived = {name: getattr(self, name) for name in (*rates, "grammar_share")}
-        return asdict(self) | derived
+        return asdict(self) | {name: getattr(self, name) for name in _RATES}
+
+
+_COUNTS = (
+    "forwards",
+    "forced",
+    "proposed",
+    "accepted",
+    "guarded",
+    "refine_passes",
+    "drafted",
+    "confidence_sum",
+    "entropy_sum",
+)
+_SECONDS = ("draft_s", "refine_s", "walk_s", "mask_s", "score_s", "accept_s", "compile_s", "total_s")
+_BY_PLACE = ("proposed_by_slot", "accepted_by_slot", "rounds_by_accepted", "repairs_by_slot")
+_RATES = (
+    "tokens_per_forward",
+    "acceptance_length",
+    "acceptance_rate",
+    "tokens_per_s",
+    "grammar_share",
+    "guard_share",
+    "draft_confidence",
+    "draft_entropy",
+)
+
+
+def _count(counts: list[int], places: Iterable[int]) -> None:
+    """Adds one at each place; the list grows as needed."""
+    for place in places:
+        counts.extend([0] * (place + 1 - len(counts)))
+        counts[place] += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,7 @@ __all__ = [
     "COIN",
     "DRAFT",
     "RESIDUAL",
+    "Noise",
     "NoiseKey",
     "Rule",
     "SamplingParams",
@@ -120,10 +122,16 @@ def uniform(key: NoiseKey, place: int, stream: int = COIN) -> float:
 
 def gumbel(key: NoiseKey, place: int, width: int, *, stream: int = DRAFT, device: object = None) -> Tensor:
     """Standard Gumbel noise [width], float64, for the tokens at a place; equal on every device."""
+    return _gumbel_rows(key, range(place, place + 1), width, stream, device)[0]
+
+
+def _gumbel_rows(key: NoiseKey, places: Sequence[int], width: int, stream: int, device: object) -> Tensor:
+    """Gumbel noise [places, width]."""
     import torch
 
+    origins = torch.tensor([_signed(key.at(place, stream)) for place in places], dtype=torch.int64)
     state = torch.arange(1, width + 1, dtype=torch.int64, device=device)  # type: ignore[call-overload]
-    state.mul_(_signed(_GOLDEN)).add_(_signed(key.at(place, stream)))
+    state = state.mul_(_signed(_GOLDEN)) + origins.to(state.device, non_blocking=True).unsqueeze(-1)
     for shift, factor in ((30, _MIX1), (27, _MIX2)):
         # torch shifts arithmetically; the mask drops the copies of the sign bit.
         state ^= (state >> shift) & ((1 << (64 - shift)) - 1)
@@ -132,6 +140,39 @@ def gumbel(key: NoiseKey, place: int, width: int, *, stream: int = DRAFT, device
     open_unit = ((state >> 11) & ((1 << 53) - 1)).to(torch.float64).add_(0.5).mul_(2.0**-53)
     noise: Tensor = open_unit.log_().neg_().log_().neg_()
     return noise
+
+
+class Noise:
+    """Gumbel noise by place under one key, for the drafter and for the target.
+
+    A row is computed once and kept while it may be asked for again: a place that a round leaves open
+    comes back in the next one.
+
+    Args:
+        key: names the source.
+        width: number of token ids, V.
+        device: where the rows are.
+    """
+
+    def __init__(self, key: NoiseKey, width: int, device: object = None) -> None:
+        self.key, self.width, self.device = key, width, device
+        self._rows: dict[int, Tensor] = {}
+
+    def rows(self, start: int, count: int) -> Tensor:
+        """Rows of the places start .. start + count - 1, float64 [count, V]."""
+        import torch
+
+        places = range(start, start + count)
+        new = [place for place in places if place not in self._rows]
+        if new:
+            drawn = _gumbel_rows(self.key, new, self.width, DRAFT, self.device)
+            self._rows.update(zip(new, drawn.unbind(0), strict=True))
+        return torch.stack([self._rows[place] for place in places])
+
+    def forget(self, before: int) -> None:
+        """Drops the rows of places that are decided."""
+        for place in [place for place in self._rows if place < before]:
+            del self._rows[place]
 
 
 def unpack_mask(packed: Tensor, width: int) -> Tensor:

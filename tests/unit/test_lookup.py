@@ -7,20 +7,22 @@ import random
 import pytest
 
 import xpress_struct as xs
-from tests.stubs import byte_vocabulary, prefers, stub_model
+from tests.stubs import StubTarget, byte_vocabulary, prefers, stub_model
 from xpress_struct.constraints.matcher import FreeMatcher
 from xpress_struct.drafting.drafter import DraftContext
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError
-from xpress_struct.sampling import NoiseKey, SamplingParams
+from xpress_struct.sampling import Noise, NoiseKey, SamplingParams
 
 VOCABULARY = byte_vocabulary()
+TARGET = StubTarget(lambda prefix: [0.0] * 257, 257)
 
 
 def guess(prompt: str, output: str, room: int = 8, **options: int) -> str:
-    context = DraftContext(tuple(prompt.encode()), VOCABULARY, SamplingParams(), "coupled")
+    context = DraftContext(tuple(prompt.encode()), VOCABULARY, SamplingParams(), "coupled", TARGET)
     session = LookupDrafter(**options).begin(context)
-    draft = session.propose(list(output.encode()), room, FreeMatcher(VOCABULARY), NoiseKey(0))
+    noise = Noise(NoiseKey(0), VOCABULARY.width)
+    draft = session.propose(list(output.encode()), room, FreeMatcher(VOCABULARY), noise)
     return VOCABULARY.decode(draft.tokens).decode()
 
 

@@ -17,19 +17,15 @@ from xpress_struct.decoding.acceptance import (
     accept_token_level,
 )
 from xpress_struct.decoding.closing import closing_tokens, reserve
+from xpress_struct.decoding.proposer import Proposer
 from xpress_struct.decoding.request import Block, Request, timed
 from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
-from xpress_struct.drafting.drafter import Draft, DraftSession
 from xpress_struct.results import FinishReason, Stats, TokenLogprobs
-from xpress_struct.sampling import COIN, NoiseKey, uniform
+from xpress_struct.sampling import COIN, Noise, uniform
 from xpress_struct.target.target import Target
 
 __all__ = ["Decoder"]
-
-# A forced run inside a block needs no guess, so it does not count against the block length; this
-# bounds what is scored in vain when the guess before it fails.
-_LONGEST_DRAFT = 64
 
 
 class Decoder:
@@ -37,7 +33,7 @@ class Decoder:
 
     Args:
         matcher: at the start of the output.
-        session: who guesses; None decodes without speculation.
+        proposer: who guesses.
         text: collects the text and finds stop strings.
     """
 
@@ -46,17 +42,17 @@ class Decoder:
         target: Target,
         matcher: Matcher,
         vocabulary: Vocabulary,
-        session: DraftSession | None,
+        proposer: Proposer,
         request: Request,
         text: TextAssembler,
         stats: Stats,
-        *,
-        resumes: bool = False,
     ) -> None:
-        self._target, self._matcher, self._session = target, matcher, session
+        self._target, self._matcher, self._proposer = target, matcher, proposer
         self._vocabulary = vocabulary
-        self._request, self._text, self._resumes = request, text, resumes
-        self._cache = target.new_cache()
+        self._request, self._text = request, text
+        self._taps = proposer.taps
+        self._cache = target.new_cache(self._taps) if self._taps else target.new_cache()  # type: ignore[call-arg]
+        self._noise = Noise(request.key, target.width, target.device)
         self._pending = list(request.prompt)
         self._started = time.perf_counter()
         self.output: list[int] = []
@@ -86,10 +82,19 @@ class Decoder:
         if len(self.output) >= self._free:
             self._emit_or_close()
             return
+        started, scored, emitted = time.perf_counter(), self.stats.score_s, len(self.output)
+        self._renew_noise()
         block = self._propose()
         logits = self._score(block)
         accepted, rows = self._accept(block, logits)
         self._commit(block, accepted, rows)
+        self._proposer.learn(
+            block,
+            accepted.count,
+            len(self.output) - emitted,
+            time.perf_counter() - started,
+            self.stats.score_s - scored,
+        )
 
     def _commit_forced(self) -> None:
         """Commits what is legal as the only token: its masked probability is 1."""
@@ -107,8 +112,9 @@ class Decoder:
         if forced:
             accepted, rows = Accepted(0, forced[0]), None
         else:
+            self._renew_noise()
             logits = self._score(Block())
-            self._cache.rollback_to(self._cache.lengths)
+            self._keep(self._cache.lengths[0])
             accepted, rows = self._accept(Block(), logits)
             self._pending = []
             self.stats.note_round(0, 0)
@@ -140,62 +146,21 @@ class Decoder:
         if self.finish is None and deadline is not None and time.perf_counter() >= deadline:
             self.finish = "timeout"
 
-    def _propose(self) -> Block:
-        """Guesses, walked by the grammar; forced runs are filled in between."""
-        block = Block()
-        left = self._free - len(self.output) - 1
-        if self._session is None or left <= 0:
-            return block
-        path = self._matcher.fork()
-        room = min(self._request.block_length, left)
-        while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
-            with timed(self.stats, "draft_s"):
-                guess = self._guess(path, block, room - len(block.guessed))
-            more = self._walk(path, guess.tokens, guess.q, block, left)
-            if not more or not self._resumes:
-                break
-        block.ends = path.ended
-        block.sent = block.legal - block.ends
-        return block
-
-    def _guess(self, path: Matcher, block: Block, room: int) -> Draft:
-        """What the grammar spells out, else what the drafter says."""
-        assert self._session is not None
-        if self._resumes and (spelled := path.spelled()):
-            return Draft(spelled[:room])
-        return self._session.propose([*self.output, *block.tokens], room, path, self._key())
-
-    def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, left: int) -> bool:
-        """Adds the legal part of a guess to the block, then what it forces; False at its end."""
-        with timed(self.stats, "walk_s"):
-            guess = guess[: left - len(block.tokens)]
-            legal = path.follow(guess)
-            # An illegal token that was drawn is offered and refused; cutting it would be biased.
-            # Behind an end token there is nothing to offer.
-            offered = guess[: legal + (q is not None and not path.ended)]
-            start = len(block.tokens)
-            block.guessed += range(start, start + len(offered))
-            block.tokens += offered
-            block.legal = start + legal
-            block.q += [None] * len(offered) if q is None else list(q[: len(offered)].to(self._target.device))
-            if len(offered) > legal or not legal:
-                return False
-            # The end token of a complete text comes free as the next forced one.
-            run = [] if path.complete else path.forced()[: left - len(block.tokens)]
-            path.commit(run)
-            block.tokens += run
-            block.legal += len(run)
-            block.q += [None] * len(run)
-            return not path.complete
-
-    def _key(self) -> NoiseKey:
+    def _renew_noise(self) -> None:
         """The noise of this round.
 
         The coupled rule lives on noise that belongs to a place. The block rule looks at tokens and coins of
         places that it may leave to the next round: used there again, they would bias it.
         """
-        key = self._request.key
-        return key if self._request.rule == "coupled" else key.fresh(len(self.output))
+        if self._request.rule == "coupled":
+            self._noise.forget(len(self._request.prompt) + len(self.output))
+        else:
+            key = self._request.key.fresh(len(self.output))
+            self._noise = Noise(key, self._target.width, self._target.device)
+
+    def _propose(self) -> Block:
+        left = self._free - len(self.output) - 1
+        return self._proposer.propose(self._matcher, self.output, left, self._noise)
 
     def _score(self, block: Block) -> Tensor:
         sent = block.tokens[: block.sent]
@@ -208,9 +173,9 @@ class Decoder:
     def _accept(self, block: Block, logits: Tensor) -> tuple[Accepted, Rows]:
         request = self._request
         started, masks_before = time.perf_counter(), self.stats.mask_s
-        place, key = len(request.prompt) + len(self.output), self._key()
-        # The block rule looks ahead of what it keeps.
-        matcher = self._matcher.fork() if request.rule == "block" else self._matcher
+        place = len(request.prompt) + len(self.output)
+        # Rows that are decided together, or looked ahead of, move past what will stand.
+        matcher = self._matcher.fork() if self._looks_ahead else self._matcher
         rows = Rows(
             logits,
             block.tokens,
@@ -218,10 +183,11 @@ class Decoder:
             block.ends,
             matcher,
             request.params,
-            key,
+            self._noise,
             place,
             self.stats,
             keep_masks=request.logprobs is not None,
+            at_once=self._at_once,
         )
         if request.rule == "coupled":
             accepted = accept_coupled(block.tokens, rows.choice)
@@ -231,7 +197,7 @@ class Decoder:
                 block.tokens,
                 block.q,
                 rows.p,
-                lambda slot: uniform(key, place + slot, COIN),
+                lambda slot: uniform(self._noise.key, place + slot, COIN),
                 rows.draw,
             )
         spent = time.perf_counter() - started
@@ -242,10 +208,8 @@ class Decoder:
         kept = block.tokens[: accepted.count]
         ended = accepted.count > block.sent
         emitted = kept if ended else [*kept, accepted.token]
-        moved = 0 if self._request.rule == "block" else rows.advanced
-        self._matcher.commit(emitted[moved:])
-        cached = self._cache.lengths[0] - (block.sent - min(accepted.count, block.sent))
-        self._cache.rollback_to([cached])
+        self._matcher.commit(emitted[0 if self._looks_ahead else rows.advanced :])
+        self._keep(self._cache.lengths[0] - (block.sent - min(accepted.count, block.sent)))
         self._pending = emitted[-1:]
         guessed = set(block.guessed)
         self.stats.note_round(len(block.guessed), sum(slot < accepted.count for slot in block.guessed))
@@ -253,6 +217,22 @@ class Decoder:
             if self.finish is None:
                 self.stats.forced += slot < len(kept) and slot not in guessed
                 self._emit(token, last=slot == len(emitted) - 1, rows=rows, slot=slot)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether a transfer from the device costs more than rows that are not needed."""
+        return self._target.device.type != "cpu"
+
+    @property
+    def _looks_ahead(self) -> bool:
+        return self._request.rule == "block" or self._at_once
+
+    def _keep(self, length: int) -> None:
+        """Rolls the cache back to a length; what the last forward left in it is read by the drafter."""
+        dropped = self._cache.lengths[0] - length
+        self._cache.rollback_to([length])
+        if self._taps and (states := self._cache.tapped) is not None:
+            self._proposer.read(states[: len(states) - dropped])
 
     def _emit(self, token: int, *, last: bool, rows: Rows | None = None, slot: int = 0) -> None:
         """Adds a token to the output and sees whether the text is finished.

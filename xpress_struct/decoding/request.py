@@ -22,7 +22,6 @@ class Request:
     Attributes:
         prompt: ids of the prompt, the answer's prefix included.
         end_ids: ids that end the text.
-        block_length: guesses by round, at most.
         deadline: `time.perf_counter` value after which no round starts.
         cancelled: asked before each round.
         logprobs: number of likeliest tokens to report per place; None reports nothing.
@@ -35,7 +34,6 @@ class Request:
     key: NoiseKey
     rule: Rule = "coupled"
     max_new_tokens: int = 1024
-    block_length: int = 8
     deadline: float | None = None
     cancelled: Callable[[], bool] = lambda: False
     logprobs: int | None = None

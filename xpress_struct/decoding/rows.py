@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.decoding.request import timed
 from xpress_struct.errors import DeadEndError
 from xpress_struct.results import Stats
 from xpress_struct.sampling import (
     RESIDUAL,
-    NoiseKey,
+    Noise,
     SamplingParams,
     draw,
-    gumbel,
     probabilities,
     process,
     unpack_mask,
 )
 
 __all__ = ["Rows"]
+
+
+# On a GPU this many of a row's best tokens come down with its winner: the first legal one of them is the
+# masked winner, without another round trip.
+_CANDIDATES = 32
 
 
 class Rows:
@@ -37,8 +42,11 @@ class Rows:
         legal: how many of them are legal in a row.
         ends: the last one is an end token; its bonus row stands for the end token itself.
         matcher: stands in front of slot 0 and moves along the draft as rows are asked for.
+        noise: of the round.
         place: absolute place of slot 0 in the sequence.
         keep_masks: compute the mask of every row that is asked for (log-probabilities).
+        at_once: decide all rows in one go, for one transfer from the device; the matcher may then move past
+            the tokens that will stand.
     """
 
     def __init__(
@@ -49,33 +57,50 @@ class Rows:
         ends: bool,
         matcher: Matcher,
         params: SamplingParams,
-        key: NoiseKey,
+        noise: Noise,
         place: int,
         stats: Stats,
         *,
         keep_masks: bool = False,
+        at_once: bool = False,
     ) -> None:
         self._logits, self._draft, self._legal, self._matcher = logits, draft, legal, matcher
         self._ends = ends
-        self._params, self._key, self._place, self._stats = params, key, place, stats
+        self._params, self._noise, self._place, self._stats = params, noise, place, stats
         self._needs_masks = keep_masks or params.cuts
         self._masks: dict[int, Tensor] = {}
+        self._packed: dict[int, np.ndarray] = {}
         self._p: dict[int, Tensor] = {}
-        self._winners = logits.argmax(-1).tolist() if params.greedy else []
+        self._at_once = at_once
+        self._best: list[list[int]] | None = None
         self.advanced = 0
         self.dead_end: DeadEndError | None = None
 
     def choice(self, slot: int) -> int:
-        """The target's token at a slot: the argmax of log p + noise (coupled rule)."""
+        """The target's token at a slot: the argmax of log p + noise (coupled rule).
+
+        Raises:
+            DeadEndError: the slot is a dead end.
+        """
         if self._ended(slot):
             return self._draft[-1]
         if self._needs_masks:
-            self.mask(slot)
-        if slot not in self._masks:
-            winner = self._winners[slot] if self._params.greedy else self._argmax(slot, None)
-            if self._is_legal(slot, winner):
-                return winner
-        return self._argmax(slot, self.mask(slot))
+            if not self._at_once:
+                return int(self._scores(slot, slot + 1, masked=True).argmax())
+            if self._best is None:
+                self._best = self._masked_winners()
+            if slot >= len(self._best):
+                assert self.dead_end is not None
+                raise self.dead_end
+            return self._best[slot][0]
+        if self._best is None and (self._at_once or self._params.greedy):
+            self._best = self._winners(0, len(self._logits))
+        best = self._winners(slot, slot + 1)[0] if self._best is None else self._best[slot]
+        if self._is_legal(slot, best[0]):
+            return best[0]
+        legal = np.unpackbits(self._pack(slot), bitorder="little")
+        found = next((token for token in best[1:] if token < len(legal) and legal[token]), None)
+        return int(self._scores(slot, slot + 1, masked=True).argmax()) if found is None else found
 
     def p(self, slot: int) -> Tensor:
         """Masked and processed distribution of a slot, float64 [V].
@@ -110,15 +135,12 @@ class Rows:
         """
         if self.dead_end is not None and not bool(weights.any()):
             raise self.dead_end
-        return draw(weights, self._key, self._place + slot, RESIDUAL)
+        return draw(weights, self._noise.key, self._place + slot, RESIDUAL)
 
     def mask(self, slot: int) -> Tensor:
         """Booleans [V], True where legal."""
         if slot not in self._masks:
-            self._advance(slot)
-            started = time.perf_counter()
-            packed = torch.from_numpy(self._matcher.mask())
-            self._stats.mask_s += time.perf_counter() - started
+            packed = torch.from_numpy(self._pack(slot))
             packed = packed.to(self._logits.device, non_blocking=True)
             self._masks[slot] = unpack_mask(packed, self._logits.shape[-1])
         return self._masks[slot]
@@ -130,21 +152,48 @@ class Rows:
     def _ended(self, slot: int) -> bool:
         return self._ends and slot == len(self._draft)
 
-    def _argmax(self, slot: int, mask: Tensor | None) -> int:
-        scores = process(self._logits[slot], mask, self._params)
-        if not self._params.greedy:
-            noise = gumbel(self._key, self._place + slot, scores.shape[-1], device=scores.device)
-            scores = scores + noise
-        return int(scores.argmax())
+    def _scores(self, start: int, stop: int, *, masked: bool) -> Tensor:
+        """What the argmax of slots decides: processed scores with their noise, [slots, V]."""
+        mask = torch.stack([self.mask(slot) for slot in range(start, stop)]) if masked else None
+        scores = process(self._logits[start:stop], mask, self._params)
+        if self._params.greedy:
+            return scores
+        return scores + self._noise.rows(self._place + start, stop - start)
+
+    def _winners(self, start: int, stop: int) -> list[list[int]]:
+        """The best tokens of slots without a mask, best first."""
+        scores = self._scores(start, stop, masked=False)
+        if not self._at_once:
+            return [[winner] for winner in scores.argmax(-1).tolist()]
+        best: list[list[int]] = scores.topk(min(_CANDIDATES, scores.shape[-1]), dim=-1).indices.tolist()
+        return best
+
+    def _masked_winners(self) -> list[list[int]]:
+        """The winner of each row that has one, up to the first dead end."""
+        rows = 0
+        for slot in range(len(self._logits)):
+            try:
+                self._pack(slot)
+            except DeadEndError as error:
+                self.dead_end = error
+                break
+            rows = slot + 1
+        return [[winner] for winner in self._scores(0, rows, masked=True).argmax(-1).tolist()] if rows else []
+
+    def _pack(self, slot: int) -> np.ndarray:
+        """Packed mask of a slot."""
+        if slot not in self._packed:
+            self._advance(slot)
+            with timed(self._stats, "mask_s"):
+                self._packed[slot] = self._matcher.mask()
+        return self._packed[slot]
 
     def _is_legal(self, slot: int, token: int) -> bool:
         if slot < self._legal and token == self._draft[slot]:
             return True
         self._advance(slot)
-        started = time.perf_counter()
-        legal = self._matcher.legal(token)
-        self._stats.mask_s += time.perf_counter() - started
-        return legal
+        with timed(self._stats, "mask_s"):
+            return self._matcher.legal(token)
 
     def _advance(self, slot: int) -> None:
         """Moves the matcher in front of a slot; rows are asked for from left to right."""

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.drafting.drafter import Draft, DraftContext
+from xpress_struct.drafting.drafter import Draft, DraftContext, draft_params
 from xpress_struct.errors import CacheRollbackError, DeadEndError, TokenizerMismatchError
-from xpress_struct.sampling import NoiseKey, gumbel, probabilities, process, unpack_mask
+from xpress_struct.sampling import Noise, probabilities, process, unpack_mask
 from xpress_struct.target.target import Target
 
 __all__ = ["AutoregressiveDrafter"]
@@ -34,6 +34,9 @@ class AutoregressiveDrafter:
 
     resumes = True
     name = "autoregressive"
+    taps: tuple[int, ...] = ()
+    longest = 16
+    honours = frozenset({"draft_temperature", "draft_confidence"})
 
     def __init__(self, target: Target, vocabulary: Vocabulary) -> None:
         if target.no_speculation is not None:
@@ -60,10 +63,11 @@ class AutoregressiveDrafter:
 class _Session:
     def __init__(self, target: Target, context: DraftContext) -> None:
         self._target, self._context = target, context
+        self._params = draft_params(context)
         self._cache = target.new_cache()
         self._seen: list[int] = []
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
         """One guess; the round asks again behind it."""
         ids = [*self._context.prompt, *output]
         if self._target.max_length is not None and len(ids) >= self._target.max_length:
@@ -75,16 +79,16 @@ class _Session:
         logits = self._read(ids)
         width = self._context.vocabulary.width
         mask = unpack_mask(torch.from_numpy(packed).to(logits.device), logits.shape[-1])
-        params = self._context.params
-        scores = process(logits, mask, params)
-        if params.greedy:
+        scores = _fit(process(logits, mask, self._params), width)
+        weights = probabilities(scores)
+        confidence = float(weights.max())
+        self._context.stats.note_draft(0, (), 1, confidence, float(torch.special.entr(weights).sum()))
+        if confidence < (self._context.control.draft_confidence or 0.0):
+            return Draft([])
+        if self._params.greedy:
             return Draft([int(scores.argmax())])
-        place = len(ids)
-        noise = gumbel(key, place, width, device=scores.device)
-        token = int((_fit(scores, width) + noise).argmax())
-        if self._context.rule == "coupled":
-            return Draft([token])
-        return Draft([token], probabilities(_fit(scores, width)).unsqueeze(0))
+        token = int((scores + noise.rows(len(ids), 1)[0].to(scores.device)).argmax())
+        return Draft([token], None if self._context.rule == "coupled" else weights.unsqueeze(0))
 
     def _read(self, ids: list[int]) -> Tensor:
         """Logits behind the ids; only what the cache does not hold is run."""

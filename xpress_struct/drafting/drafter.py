@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from xpress_struct.sampling import NoiseKey, Rule, SamplingParams
+from xpress_struct.drafting.control import DraftControl
+from xpress_struct.results import Stats
+from xpress_struct.sampling import Noise, Rule, SamplingParams
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from xpress_struct.constraints.matcher import Matcher
     from xpress_struct.constraints.vocabulary import Vocabulary
+    from xpress_struct.target.target import Target
 
-__all__ = ["Draft", "DraftContext", "DraftSession", "Drafter"]
+__all__ = ["Draft", "DraftContext", "DraftSession", "Drafter", "TappedSession", "draft_params"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,29 @@ class DraftContext:
         prompt: ids of the prompt, the answer's prefix included.
         vocabulary: of the target.
         params, rule: how the target's tokens are drawn and accepted.
+        target: whose tokens are guessed.
+        control: how to draft.
+        stats: where the drafter counts its passes, repairs and seconds.
     """
 
     prompt: tuple[int, ...]
     vocabulary: Vocabulary
     params: SamplingParams
     rule: Rule
+    target: Target
+    control: DraftControl = DraftControl()
+    stats: Stats = field(default_factory=Stats)
+
+
+def draft_params(context: DraftContext) -> SamplingParams:
+    """How a draft's tokens are drawn: as the target's, but for the draft temperature.
+
+    A greedy request has no noise to draw with, so its drafts are greedy too.
+    """
+    asked = context.control.draft_temperature
+    if asked is None or context.params.greedy:
+        return context.params
+    return replace(context.params, temperature=asked)
 
 
 class Draft(NamedTuple):
@@ -48,18 +68,30 @@ class Draft(NamedTuple):
 class DraftSession(Protocol):
     """A drafter's state for one request."""
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
         """Guesses what follows.
 
         Whether a slot is offered, and from which q, may depend only on the tokens and the noise
-        before it: else the token-level and block rules are biased.
+        before it, on drafts that are not random, and on past rounds: else the token-level and block
+        rules are biased.
 
         Args:
             output: the committed output tokens, and in a later call of the same round the drafted ones
                 behind them.
             room: how many tokens may be offered.
             matcher: a matcher at that place, to read from; it is given back at the same place.
-            key: the round's noise, for drafts that are random.
+            noise: the round's noise, for drafts that are random.
+        """
+
+
+class TappedSession(DraftSession, Protocol):
+    """The session of a drafter that has taps."""
+
+    def read(self, states: Tensor) -> None:
+        """Takes the target's hidden states of the tokens that a round has put into its cache to stay.
+
+        Args:
+            states: [tokens, taps * d], the tapped layers side by side.
         """
 
 
@@ -70,10 +102,20 @@ class Drafter(Protocol):
         resumes: True when a round may ask again after what was offered, so that the grammar's forced runs
             stand between guesses.
         name: for statistics and messages.
+        taps: layers of the target whose outputs the session reads, counted from 0; often none.
+        longest: most guesses that an adapted block asks it for.
+        honours: names of the `DraftControl` fields that it follows.
     """
 
     resumes: bool
     name: str
+    taps: tuple[int, ...]
+    longest: int
+    honours: frozenset[str]
 
     def begin(self, context: DraftContext) -> DraftSession:
-        """Starts a request."""
+        """Starts a request.
+
+        Raises:
+            DrafterMismatchError, TokenizerMismatchError: it does not fit the target.
+        """

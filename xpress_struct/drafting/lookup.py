@@ -13,7 +13,7 @@ from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.drafting.drafter import Draft, DraftContext
 from xpress_struct.errors import ArgumentError
-from xpress_struct.sampling import NoiseKey
+from xpress_struct.sampling import Noise
 
 __all__ = ["LookupDrafter"]
 
@@ -28,6 +28,9 @@ class LookupDrafter:
 
     resumes = True
     name = "lookup"
+    taps: tuple[int, ...] = ()
+    longest = 16
+    honours = frozenset[str]()
 
     def __init__(self, longest: int = 48, shortest: int = 2) -> None:
         if not 1 <= shortest <= longest:
@@ -44,7 +47,7 @@ class _LookupSession:
         self._prompt = prompt
         self._vocabulary = vocabulary
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, key: NoiseKey) -> Draft:
+    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
         text = self._prompt + self._vocabulary.decode(output)
         end = self._continuation(text)
         if end is None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from xpress_struct.errors import CacheRollbackError
 
@@ -39,10 +40,16 @@ class TargetCache:
 
     Attributes:
         lengths: number of cached tokens of each row.
+        taps: layers whose states a drafter reads, counted from 0.
+        tapped: their states in the last forward, [tokens, taps * d].
     """
 
-    def __init__(self, cache: Any, rows: int = 1, *, rollback: bool = True) -> None:
+    def __init__(
+        self, cache: Any, rows: int = 1, *, rollback: bool = True, taps: Sequence[int] = ()
+    ) -> None:
         self.cache = cache
+        self.taps = tuple(taps)
+        self.tapped: Tensor | None = None
         self.lengths = [0] * rows
         self._rollback = rollback
         if rollback:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from xpress_struct.errors import ModelError, TokenizerMismatchError
 from xpress_struct.target.cache import TargetCache, why_not_croppable
+from xpress_struct.target.taps import Taps, stack_taps
 
-__all__ = ["Target", "TransformersTarget"]
+__all__ = ["TappedTarget", "Target", "TransformersTarget"]
 
 
 class Target(Protocol):
@@ -41,6 +42,27 @@ class Target(Protocol):
         """
 
 
+class TappedTarget(Target, Protocol):
+    """A target whose inside a drafter may use.
+
+    Attributes:
+        hidden_size: d.
+        num_layers: decoder layers.
+    """
+
+    hidden_size: int
+    num_layers: int
+
+    def new_cache(self, taps: Sequence[int] = ()) -> TargetCache:
+        """An empty cache of one row, which keeps the tapped states of the last forward."""
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Raw input embeddings [n, d] of ids [n]."""
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits [n, V] of final hidden states [n, d]."""
+
+
 class TransformersTarget:
     """A causal language model of transformers (>= 5.15). Safe for threads: state is in the cache.
 
@@ -62,12 +84,26 @@ class TransformersTarget:
         if self._cache_name not in accepted and "kwargs" not in accepted:
             raise ModelError(f"{type(model).__name__} takes no key/value cache.")
         self.no_speculation = self._why_no_speculation()
+        self.hidden_size: int = config.hidden_size
+        self.num_layers: int = config.num_hidden_layers
+        self._taps: Taps | None = None
 
-    def new_cache(self) -> TargetCache:
+    def new_cache(self, taps: Sequence[int] = ()) -> TargetCache:
         from transformers import DynamicCache
 
+        if taps and self._taps is None:
+            self._taps = Taps(self.model)
         cache = DynamicCache(config=self.model.config.get_text_config())
-        return TargetCache(cache, rollback=self.no_speculation is None)
+        return TargetCache(cache, rollback=self.no_speculation is None, taps=taps)
+
+    @torch.inference_mode()
+    def embed(self, ids: Tensor) -> Tensor:
+        return torch.nn.functional.embedding(ids, self.model.get_input_embeddings().weight)
+
+    @torch.inference_mode()
+    def head(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.model.get_output_embeddings()(hidden)
+        return logits
 
     def score(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
         if self.no_speculation is None or cache.lengths[0] == 0:
@@ -82,9 +118,15 @@ class TransformersTarget:
         options: dict[str, Any] = {self._cache_name: cache.cache, "use_cache": True}
         if self._keeps_rows:
             options["logits_to_keep"] = rows
-        logits: Tensor = self.model(input_ids=inputs, **options).logits[0, -rows:]
+        if cache.taps:
+            assert self._taps is not None
+            with self._taps.taken(cache.taps) as states:
+                logits: Tensor = self.model(input_ids=inputs, **options).logits
+            cache.tapped = stack_taps(states, cache.taps)
+        else:
+            logits = self.model(input_ids=inputs, **options).logits
         cache.extend(len(ids))
-        return logits.float()
+        return logits[0, -rows:].float()
 
     def _why_no_speculation(self) -> str | None:
         if getattr(self.model, "_is_stateful", False):
