@@ -1,10 +1,13 @@
 # `make demo` and `make test` work on a machine that has only python3 (3.10 or later) and make.
-.PHONY: venv demo test test-fast check clean
+.PHONY: venv demo test test-fast parity check clean
 
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 PIP    := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+PARITY     := .venv-parity
+PARITY_PIP := $(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-parity.txt
 
 export TOKENIZERS_PARALLELISM := false
 
@@ -36,6 +39,18 @@ test: $(VENV)/.dev
 test-fast: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(RUN) -m pytest -m "not model and not slow"
 
+# The reference packages come without what they ask for: much of it serves training, and brings a CUDA build.
+$(PARITY)/.ready: pyproject.toml constraints-parity.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: the reference packages need Python 3.11 or later (set PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv $(PARITY)
+	$(PARITY_PIP) torch==2.13.0
+	$(PARITY_PIP) -e . pytest datasets loguru openai pydantic-settings
+	$(PARITY_PIP) --no-deps dflash speculators hs-connectors
+	@touch $@
+
+parity: $(PARITY)/.ready
+	OMP_NUM_THREADS=1 $(PARITY)/bin/python -m pytest -m parity tests/parity
+
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -43,4 +58,4 @@ check: $(VENV)/.dev
 	$(VENV)/bin/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(PARITY) build dist *.egg-info

@@ -69,6 +69,9 @@ class ScriptedDrafter:
     """
 
     name = "scripted"
+    taps: tuple[int, ...] = ()
+    longest = 16
+    honours = frozenset[str]()
 
     def __init__(self, guess: Callable[..., object], resumes: bool = False) -> None:
         self.guess, self.resumes = guess, resumes
@@ -76,7 +79,9 @@ class ScriptedDrafter:
     def begin(self, context: DraftContext) -> ScriptedDrafter:
         return self
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
+    def propose(
+        self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise, drafted: int = 0
+    ) -> Draft:
         guess = self.guess(tuple(output))
         tokens, q = guess if isinstance(guess, tuple) else (guess, None)
         return Draft(list(tokens)[:room], None if q is None else q[:room])

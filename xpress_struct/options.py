@@ -72,8 +72,8 @@ class Options:
         logprobs: report this many likeliest tokens per place; 0 reports nothing.
         drafter: who guesses in this call; "model" takes the model's own. See `load`.
         block_length: guesses per round, at most; "auto" follows recent acceptance.
-        refine, refine_passes, denoising_steps, draft_temperature, draft_confidence: how to draft, for drafters
-            that know of it; see `DraftControl`. None leaves it to the drafter.
+        refine, refine_passes, denoising_steps, draft_temperature, draft_confidence: how to draft, for
+            drafters that know of it; see `DraftControl`. None leaves it to the drafter.
         guard: go without the drafter while it costs more than it saves; False always drafts.
         acceptance: "coupled" (default: the tokens of decoding without speculation), "token", "block".
         on_limit: what happens when the token budget ends: "cut" leaves the text unfinished; "close" keeps

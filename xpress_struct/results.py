@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -10,7 +12,7 @@ from typing import Any, Literal
 
 from xpress_struct.errors import IncompleteOutputError
 
-__all__ = ["FinishReason", "Generation", "Stats", "TokenLogprobs"]
+__all__ = ["FinishReason", "Generation", "Stats", "TokenLogprobs", "timed"]
 
 FinishReason = Literal["stop", "stop_string", "closed", "length", "timeout", "cancelled"]
 
@@ -174,6 +176,16 @@ _RATES = (
     "draft_confidence",
     "draft_entropy",
 )
+
+
+@contextmanager
+def timed(stats: Stats, name: str) -> Iterator[None]:
+    """Adds the seconds inside to a field of the statistics."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        setattr(stats, name, getattr(stats, name) + time.perf_counter() - started)
 
 
 def _count(counts: list[int], places: Iterable[int]) -> None:

@@ -80,9 +80,7 @@ def test_b46_a_token_that_the_target_cannot_say_never_stands(acceptance: str) ->
     row = [0.0, 0.0, 0.0, -1e9, 0.0, 0.0]
     model = stub_model(lambda p: row, SIX, drawn([3] * 3, rows(*[[0, 0, 0, 1, 0, 0.0]] * 3)))
     for seed in range(20):
-        result = model.generate(
-            [0], ONE_OF, acceptance=acceptance, temperature=1.0, seed=seed, guard=False
-        )
+        result = model.generate([0], ONE_OF, acceptance=acceptance, temperature=1.0, seed=seed, guard=False)
         assert 3 not in result.token_ids
         assert result.stats.accepted == 0
 

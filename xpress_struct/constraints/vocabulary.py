@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from llguidance import LLTokenizer, TokenizerWrapper
@@ -141,6 +143,15 @@ class Vocabulary:
     def end_id(self) -> int | None:
         """The end token that a finished grammar emits, or None."""
         return self.end_ids[0] if self.end_ids else None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256, in hex, of all tokens and the end ids: equal where ids mean the same."""
+        digest = hashlib.sha256()
+        for token in self.tokens:
+            digest.update(len(token).to_bytes(4, "little") + token)
+        digest.update(repr(self.end_ids).encode())
+        return digest.hexdigest()
 
     def decode(self, ids: Sequence[int]) -> bytes:
         """Bytes that a sequence of ids spells; special tokens spell nothing."""

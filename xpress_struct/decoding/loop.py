@@ -18,10 +18,10 @@ from xpress_struct.decoding.acceptance import (
 )
 from xpress_struct.decoding.closing import closing_tokens, reserve
 from xpress_struct.decoding.proposer import Proposer
-from xpress_struct.decoding.request import Block, Request, timed
+from xpress_struct.decoding.request import Block, Request
 from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
-from xpress_struct.results import FinishReason, Stats, TokenLogprobs
+from xpress_struct.results import FinishReason, Stats, TokenLogprobs, timed
 from xpress_struct.sampling import COIN, Noise, uniform
 from xpress_struct.target.target import Target
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.decoding.guard import Guard
-from xpress_struct.decoding.request import Block, timed
+from xpress_struct.decoding.request import Block
 from xpress_struct.drafting.drafter import Draft, Drafter, DraftSession
-from xpress_struct.results import Stats
+from xpress_struct.results import Stats, timed
 from xpress_struct.sampling import Noise
 
 __all__ = ["BlockLength", "Guesser", "Proposer"]
@@ -107,7 +107,7 @@ class Proposer:
         path = matcher.fork()
         room = min(self._length.ask(guesser.longest), left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
-            guess = self._guess(guesser, path, [*output, *block.tokens], room - len(block.guessed), noise)
+            guess = self._guess(guesser, path, output, block, room - len(block.guessed), noise)
             more = self._walk(path, guess.tokens, guess.q, block, left)
             if not more or not guesser.resumes:
                 break
@@ -122,7 +122,13 @@ class Proposer:
         self._guard.learn(stood, emitted, seconds, scored)
 
     def _guess(
-        self, guesser: Guesser, path: Matcher, output: list[int], room: int, noise: Noise
+        self,
+        guesser: Guesser,
+        path: Matcher,
+        output: Sequence[int],
+        block: Block,
+        room: int,
+        noise: Noise,
     ) -> Draft:
         """What the grammar spells out, else what the drafter says."""
         stats = self._stats
@@ -130,7 +136,8 @@ class Proposer:
         with timed(stats, "draft_s"):
             if guesser.resumes and (spelled := path.spelled()):
                 return Draft(spelled[:room])
-            draft = guesser.session.propose(output, room, path, noise)
+            so_far = [*output, *block.tokens]
+            draft = guesser.session.propose(so_far, room, path, noise, len(block.tokens))
         stats.draft_s -= stats.refine_s + stats.mask_s - inside
         return draft
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from xpress_struct.results import Stats
 from xpress_struct.sampling import NoiseKey, Rule, SamplingParams
 
-__all__ = ["Block", "Request", "timed"]
+__all__ = ["Block", "Request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +47,3 @@ class Block:
     q: list[Tensor | None] = field(default_factory=list)  # per token; None where it was not drawn
     ends: bool = False  # the last legal one is an end token
     sent: int = 0  # how many the target must see: no illegal one, no end token
-
-
-@contextmanager
-def timed(stats: Stats, name: str) -> Iterator[None]:
-    """Adds the seconds inside to a field of the statistics."""
-    started = time.perf_counter()
-    try:
-        yield
-    finally:
-        setattr(stats, name, getattr(stats, name) + time.perf_counter() - started)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
-from xpress_struct.decoding.request import timed
 from xpress_struct.errors import DeadEndError
-from xpress_struct.results import Stats
+from xpress_struct.results import Stats, timed
 from xpress_struct.sampling import (
     RESIDUAL,
     Noise,

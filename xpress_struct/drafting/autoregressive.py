@@ -13,8 +13,8 @@ from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.drafting.drafter import Draft, DraftContext, draft_params
-from xpress_struct.errors import CacheRollbackError, DeadEndError, TokenizerMismatchError
+from xpress_struct.drafting.drafter import Draft, DraftContext, draft_params, same_vocabulary
+from xpress_struct.errors import CacheRollbackError, DeadEndError
 from xpress_struct.sampling import Noise, probabilities, process, unpack_mask
 from xpress_struct.target.target import Target
 
@@ -49,14 +49,7 @@ class AutoregressiveDrafter:
         Raises:
             TokenizerMismatchError: the target has other tokens.
         """
-        mine, theirs = self.vocabulary.tokens, context.vocabulary.tokens
-        if mine != theirs:
-            place = next((i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), None)
-            where = f"{len(mine)} and {len(theirs)} ids" if place is None else f"first at id {place}"
-            raise TokenizerMismatchError(
-                f"Drafter and target do not share a vocabulary ({where}); take a smaller model of the "
-                "same family."
-            )
+        same_vocabulary(self.vocabulary, context.vocabulary)
         return _Session(self.target, context)
 
 
@@ -67,7 +60,9 @@ class _Session:
         self._cache = target.new_cache()
         self._seen: list[int] = []
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
+    def propose(
+        self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise, drafted: int = 0
+    ) -> Draft:
         """One guess; the round asks again behind it."""
         ids = [*self._context.prompt, *output]
         if self._target.max_length is not None and len(ids) >= self._target.max_length:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from xpress_struct.drafting.control import DraftControl
+from xpress_struct.errors import TokenizerMismatchError
 from xpress_struct.results import Stats
 from xpress_struct.sampling import Noise, Rule, SamplingParams
 
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from xpress_struct.constraints.vocabulary import Vocabulary
     from xpress_struct.target.target import Target
 
-__all__ = ["Draft", "DraftContext", "DraftSession", "Drafter", "TappedSession", "draft_params"]
+__all__ = [
+    "Draft",
+    "DraftContext",
+    "DraftSession",
+    "Drafter",
+    "TappedSession",
+    "draft_params",
+    "same_vocabulary",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,7 @@ class DraftContext:
     params: SamplingParams
     rule: Rule
     target: Target
-    control: DraftControl = DraftControl()
+    control: DraftControl = field(default_factory=DraftControl)
     stats: Stats = field(default_factory=Stats)
 
 
@@ -53,22 +62,42 @@ def draft_params(context: DraftContext) -> SamplingParams:
     return replace(context.params, temperature=asked)
 
 
+def same_vocabulary(drafter: Vocabulary, target: Vocabulary) -> None:
+    """Checks that every id of a drafter spells what it spells for the target.
+
+    Raises:
+        TokenizerMismatchError: it does not.
+    """
+    mine, theirs = drafter.tokens, target.tokens
+    if mine != theirs:
+        place = next((i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), None)
+        where = f"{len(mine)} and {len(theirs)} ids" if place is None else f"first at id {place}"
+        raise TokenizerMismatchError(
+            f"Drafter and target do not share a vocabulary ({where}); take a smaller model of the "
+            "same family."
+        )
+
+
 class Draft(NamedTuple):
     """A guess at the next K tokens.
 
     Attributes:
         tokens: K ids, possibly none.
         q: float64 [K, V], what each token was drawn from; None when the draft is not random.
+        matched: bytes of context that a looked-up draft rests on.
     """
 
     tokens: list[int]
     q: Tensor | None = None
+    matched: int = 0
 
 
 class DraftSession(Protocol):
     """A drafter's state for one request."""
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
+    def propose(
+        self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise, drafted: int = 0
+    ) -> Draft:
         """Guesses what follows.
 
         Whether a slot is offered, and from which q, may depend only on the tokens and the noise
@@ -81,6 +110,7 @@ class DraftSession(Protocol):
             room: how many tokens may be offered.
             matcher: a matcher at that place, to read from; it is given back at the same place.
             noise: the round's noise, for drafts that are random.
+            drafted: how many tokens at the end of `output` are drafted ones.
         """
 
 

@@ -47,27 +47,29 @@ class _LookupSession:
         self._prompt = prompt
         self._vocabulary = vocabulary
 
-    def propose(self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise) -> Draft:
+    def propose(
+        self, output: Sequence[int], room: int, matcher: Matcher, noise: Noise, drafted: int = 0
+    ) -> Draft:
         text = self._prompt + self._vocabulary.decode(output)
-        end = self._continuation(text)
-        if end is None:
+        end, matched = self._continuation(text)
+        if not matched:
             return Draft([])
         # A token spells four bytes or so; twice that leaves the last token of the room whole.
         follows = text[end : end + 8 * room]
-        return Draft(self._vocabulary.encode_bytes(follows)[:room])
+        return Draft(self._vocabulary.encode_bytes(follows)[:room], matched=matched)
 
-    def _continuation(self, text: bytes) -> int | None:
-        """Where the longest earlier match of the text's end ends; the latest of equal ones.
+    def _continuation(self, text: bytes) -> tuple[int, int]:
+        """Where the longest earlier match of the text's end ends, and its length; the latest of equal ones.
 
         A match of some length holds matches of all shorter ones, so the length is found by halving: a
         handful of searches, also in long prompts.
         """
         low, high = self._drafter.shortest, min(self._drafter.longest, len(text) - 1)
         if high < low:
-            return None
+            return 0, 0
         place = text.rfind(text[-low:], 0, len(text) - 1)
         if place < 0:
-            return None
+            return 0, 0
         while low < high:
             middle = (low + high + 1) // 2
             found = text.rfind(text[-middle:], 0, len(text) - 1)
@@ -75,4 +77,4 @@ class _LookupSession:
                 high = middle - 1
             else:
                 place, low = found, middle
-        return place + low
+        return place + low, low

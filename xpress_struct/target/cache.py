@@ -44,9 +44,7 @@ class TargetCache:
         tapped: their states in the last forward, [tokens, taps * d].
     """
 
-    def __init__(
-        self, cache: Any, rows: int = 1, *, rollback: bool = True, taps: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, cache: Any, rows: int = 1, *, rollback: bool = True, taps: Sequence[int] = ()) -> None:
         self.cache = cache
         self.taps = tuple(taps)
         self.tapped: Tensor | None = None

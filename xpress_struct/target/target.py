@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -62,6 +62,9 @@ class TappedTarget(Target, Protocol):
     def head(self, hidden: Tensor) -> Tensor:
         """Logits [n, V] of final hidden states [n, d]."""
 
+    def head_of(self, ids: Tensor) -> Callable[[Tensor], Tensor]:
+        """The same head for some ids [m] only: hidden states [n, d] -> logits [n, m]."""
+
 
 class TransformersTarget:
     """A causal language model of transformers (>= 5.15). Safe for threads: state is in the cache.
@@ -104,6 +107,14 @@ class TransformersTarget:
     def head(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.model.get_output_embeddings()(hidden)
         return logits
+
+    @torch.inference_mode()
+    def head_of(self, ids: Tensor) -> Callable[[Tensor], Tensor]:
+        head = self.model.get_output_embeddings()
+        rows = ids.to(head.weight.device)
+        bias = getattr(head, "bias", None)
+        weight, bias = head.weight[rows], None if bias is None else bias[rows]
+        return lambda hidden: torch.nn.functional.linear(hidden, weight, bias)
 
     def score(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
         if self.no_speculation is None or cache.lengths[0] == 0:

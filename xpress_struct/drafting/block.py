@@ -1,0 +1,51 @@
+"""A block's base logits -> what a session offers, as the request asks for it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from xpress_struct.constraints.matcher import Matcher
+from xpress_struct.drafting.drafter import DraftContext, draft_params
+from xpress_struct.drafting.refinement import Bias, Plan, Refined, refine
+from xpress_struct.results import timed
+from xpress_struct.sampling import Noise
+
+__all__ = ["draft_block"]
+
+# On a GPU this many of a slot's best tokens come down together, so that a repair needs no round trip.
+_CANDIDATES = 32
+
+
+def draft_block(
+    context: DraftContext,
+    base: Tensor,
+    bias: Bias | None,
+    matcher: Matcher,
+    noise: Noise,
+    place: int,
+    plan: Plan,
+    draft_ids: Tensor | None = None,
+) -> Refined:
+    """Refines a block under the mask, and counts it in the statistics.
+
+    Args:
+        base: [K, Vd], logits of the places from `place` on.
+        noise: of the round.
+        plan, bias, draft_ids: see `refine`.
+    """
+    params = draft_params(context)
+    with timed(context.stats, "refine_s"):
+        refined = refine(
+            base,
+            bias,
+            matcher,
+            None if params.greedy else noise.rows(place, len(base)).to(base.device),
+            plan._replace(temperature=params.temperature, confidence=context.control.draft_confidence or 0.0),
+            params,
+            width=context.target.width,
+            draft_ids=draft_ids,
+            wants_q=context.rule != "coupled" and not params.greedy,
+            candidates=1 if base.device.type == "cpu" else _CANDIDATES,
+        )
+        context.stats.note_draft(refined.passes, refined.repairs, *refined.report)
+    return refined

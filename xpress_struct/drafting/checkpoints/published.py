@@ -1,0 +1,34 @@
+"""Published drafters by the name of their target."""
+
+from __future__ import annotations
+
+__all__ = ["PUBLISHED", "cached_for"]
+
+PUBLISHED = {
+    "Qwen/Qwen3-8B": (
+        "UIUC-SSAIL/Qwen3-8B-XPress-b16",
+        "UIUC-SSAIL/Qwen3-8B-Markov-b16",
+        "deepseek-ai/dspark_qwen3_8b_block7",
+        "z-lab/Qwen3-8B-DFlash-b16",
+    ),
+    "Qwen/Qwen3-4B": (
+        "deepseek-ai/dspark_qwen3_4b_block7",
+        "z-lab/Qwen3-4B-DFlash-b16",
+        "deepseek-ai/dflash_qwen3_4b_block7",
+    ),
+}
+"""Hub ids of targets -> hub ids of drafters; those with a head come before bare ones."""
+
+
+def cached_for(target_name: str) -> str | None:
+    """The first published drafter of this target that is in the Hugging Face cache; nothing is downloaded."""
+    return next((repo for repo in PUBLISHED.get(target_name, ()) if _is_cached(repo)), None)
+
+
+def _is_cached(repo: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    def held(name: str) -> bool:
+        return isinstance(try_to_load_from_cache(repo, name), str)
+
+    return held("config.json") and (held("model.safetensors") or held("model.safetensors.index.json"))
