@@ -11,6 +11,7 @@ from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
 from xpress_struct.constraints.matcher import FreeMatcher, Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.decoding.costs import Costs
 from xpress_struct.decoding.guard import Guard
 from xpress_struct.decoding.loop import Decoder
 from xpress_struct.decoding.proposer import BlockLength, Guesser, Proposer
@@ -51,6 +52,7 @@ class Model:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.drafter = as_drafter(drafter)
+        self._costs = Costs()
 
     def generate(
         self,
@@ -274,7 +276,7 @@ class Model:
         )
         return Proposer(
             [Guesser(each, each.begin(context)) for each in ladder],
-            Guard(options.guard, request.rule, stats),
+            Guard(options.guard, request.rule, self._costs, stats),
             BlockLength(None if options.block_length == "auto" else options.block_length),
             self.target.device,
             stats,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from xpress_struct.decoding.costs import Costs
 from xpress_struct.results import Stats
 from xpress_struct.sampling import Rule
 
@@ -18,42 +19,41 @@ __all__ = ["Guard"]
 
 T = TypeVar("T")
 
-# Rounds that a step is watched before it is judged, and rounds on a lower step before a new look.
-_WATCHED, _SETTLED = 4, 32
+# Rounds that a step is watched before it is judged; rounds on a lower step before a new look, at first and
+# at most: a drafter that fails again is left alone for longer.
+_WATCHED, _SOON, _LATE = 4, 8, 32
 # Guesses that must stand per round for a draft to be worth its rows, where seconds do not decide.
 _WORTH = 0.3
-# A forward without a draft costs at least this share of one with a draft: both read all weights. A step that
-# beats even that needs no trial of the steps below it.
-_CHEAPEST = 0.5
+# A drafter goes on when it is slower by no more than what measuring may be wrong by.
+_TOLERANCE = 0.95
 _KEEP = 0.8
 
 
 class _Step:
-    """What one step of the ladder gave: decayed means by round."""
+    """Decayed means by round of one step of the ladder."""
 
     def __init__(self) -> None:
-        self.rounds = 0
-        self._means = (0.0, 0.0, 0.0, 0.0)
+        self._rounds = 0
+        self.stood = self.pending = self.sent = self.overhead = 0.0
 
-    def note(self, *values: float) -> None:
-        keep = _KEEP if self.rounds else 0.0
-        self.rounds += 1
-        pairs = zip(self._means, values, strict=True)
-        self._means = tuple(mean + (1 - keep) * (value - mean) for mean, value in pairs)  # type: ignore[assignment]
+    def note(self, stood: int, pending: int, sent: int, overhead: float) -> None:
+        new = 1 - _KEEP if self._rounds else 1.0
+        self._rounds += 1
+        self.stood += new * (stood - self.stood)
+        self.pending += new * (pending - self.pending)
+        self.sent += new * (sent - self.sent)
+        self.overhead += new * (overhead - self.overhead)
 
-    @property
-    def stood(self) -> float:
-        return self._means[0]
+    def pays(self, costs: Costs | None) -> bool:
+        """Whether guesses give more tokens per second than a round without them would.
 
-    @property
-    def rate(self) -> float:
-        """Tokens per second."""
-        return self._means[1] / max(self._means[2], 1e-9)
-
-    @property
-    def safe_rate(self) -> float:
-        """Tokens per second that no draft at all cannot surpass."""
-        return 1 / max(_CHEAPEST * self._means[3], 1e-9)
+        Tokens that the grammar forces come free either way: a round gives what stood and one more.
+        """
+        drafted = costs and costs.seconds(self.pending + self.sent)
+        plain = costs and costs.seconds(self.pending)
+        if not drafted or not plain:  # no seconds to go by, or none of forwards of this size
+            return self.stood >= _WORTH
+        return (1 + self.stood) / (drafted + self.overhead) >= _TOLERANCE / plain
 
 
 class Guard:
@@ -62,15 +62,16 @@ class Guard:
     Args:
         active: False always takes the drafter.
         rule: the acceptance rule, which says whether seconds may decide.
+        costs: of the target's forwards.
         stats: counts the rounds in which the drafter was held back.
     """
 
-    def __init__(self, active: bool, rule: Rule, stats: Stats) -> None:
-        self._active, self._timed, self._stats = active, rule == "coupled", stats
+    def __init__(self, active: bool, rule: Rule, costs: Costs, stats: Stats) -> None:
+        self._active, self._costs, self._stats = active, costs, stats
+        self._timed = rule == "coupled"
         self._steps: list[_Step] = []
         self._at = 0
-        self._left = _WATCHED
-        self._settled = False
+        self._left, self._pause, self._settled = _WATCHED, _SOON, False
         self._prefilled = False
 
     def choose(self, ladder: Sequence[T]) -> T | None:
@@ -82,46 +83,42 @@ class Guard:
         self._stats.guarded += self._at > 0
         return ladder[self._at] if self._at < len(ladder) else None
 
-    def learn(self, stood: int, emitted: int, seconds: float, scored: float) -> None:
+    def learn(self, stood: int, pending: int, sent: int, scored: float, overhead: float) -> None:
         """Notes the round that was chosen for, and decides on the next.
 
         Args:
             stood: guesses that stood.
-            emitted: tokens that the round gave.
-            seconds, scored: of the whole round, and of the target's forward in it.
+            pending, sent: tokens of the target's forward, those committed before and those drafted.
+            scored, overhead: seconds of that forward, and of drafting.
         """
-        if not self._active or not self._steps:
-            return
         if not self._prefilled:  # the first forward read the whole prompt
             self._prefilled = True
             return
-        self._steps[self._at].note(stood, emitted, seconds, scored)
+        self._costs.note(pending + sent, scored)
+        if not self._active or not self._steps:
+            return
+        self._steps[self._at].note(stood, pending, sent, overhead)
         self._left -= 1
         if self._left <= 0:
             self._decide()
 
     def _decide(self) -> None:
+        last = len(self._steps) - 1
         if self._settled:
             self._go(0, _WATCHED)
-            return
-        here = self._steps[self._at]
-        if not self._timed:
-            if self._at == 0 and here.stood >= _WORTH:
-                self._go(0, 1)
-            elif here.stood >= _WORTH or self._at == len(self._steps) - 1:
-                self._go(self._at, _SETTLED, settled=True)
+        elif self._steps[self._at].pays(self._costs if self._timed else None):
+            if self._at == 0:
+                self._left, self._pause = 1, _SOON
             else:
-                self._go(self._at + 1, _WATCHED)
-            return
-        if self._at == 0 and here.rate >= here.safe_rate:
-            self._go(0, 1)
-            return
-        untried = next((i for i, step in enumerate(self._steps) if not step.rounds), None)
-        if untried is not None:
-            self._go(untried, _WATCHED)
-            return
-        best = max(range(len(self._steps)), key=lambda i: self._steps[i].rate)
-        self._go(best, _SETTLED if best else 1, settled=best > 0)
+                self._settle(self._at)
+        elif self._at + 1 < last:
+            self._go(self._at + 1, _WATCHED)
+        else:
+            self._settle(last)
+
+    def _settle(self, step: int) -> None:
+        self._go(step, self._pause, settled=True)
+        self._pause = min(2 * self._pause, _LATE)
 
     def _go(self, step: int, rounds: int, *, settled: bool = False) -> None:
         self._at, self._left, self._settled = step, rounds, settled

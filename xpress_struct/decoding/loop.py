@@ -17,6 +17,7 @@ from xpress_struct.decoding.acceptance import (
     accept_token_level,
 )
 from xpress_struct.decoding.closing import closing_tokens, reserve
+from xpress_struct.decoding.device_rows import DeviceRows
 from xpress_struct.decoding.proposer import Proposer
 from xpress_struct.decoding.request import Block, Request
 from xpress_struct.decoding.rows import Rows
@@ -82,19 +83,15 @@ class Decoder:
         if len(self.output) >= self._free:
             self._emit_or_close()
             return
-        started, scored, emitted = time.perf_counter(), self.stats.score_s, len(self.output)
+        stats, pending = self.stats, len(self._pending)
+        scored, drafted = stats.score_s, stats.draft_s + stats.refine_s
         self._renew_noise()
         block = self._propose()
         logits = self._score(block)
         accepted, rows = self._accept(block, logits)
         self._commit(block, accepted, rows)
-        self._proposer.learn(
-            block,
-            accepted.count,
-            len(self.output) - emitted,
-            time.perf_counter() - started,
-            self.stats.score_s - scored,
-        )
+        scored, drafted = stats.score_s - scored, stats.draft_s + stats.refine_s - drafted
+        self._proposer.learn(block, accepted.count, pending, scored, drafted)
 
     def _commit_forced(self) -> None:
         """Commits what is legal as the only token: its masked probability is 1."""
@@ -171,12 +168,12 @@ class Decoder:
         return logits
 
     def _accept(self, block: Block, logits: Tensor) -> tuple[Accepted, Rows]:
-        request = self._request
-        started, masks_before = time.perf_counter(), self.stats.mask_s
+        request, stats = self._request, self.stats
+        started, elsewhere = time.perf_counter(), stats.mask_s + stats.score_s
         place = len(request.prompt) + len(self.output)
         # Rows that are decided together, or looked ahead of, move past what will stand.
         matcher = self._matcher.fork() if self._looks_ahead else self._matcher
-        rows = Rows(
+        rows = (DeviceRows if self._at_once else Rows)(
             logits,
             block.tokens,
             block.legal,
@@ -185,23 +182,22 @@ class Decoder:
             request.params,
             self._noise,
             place,
-            self.stats,
+            stats,
             keep_masks=request.logprobs is not None,
-            at_once=self._at_once,
         )
+
+        def coin(slot: int) -> float:
+            return uniform(self._noise.key, place + slot, COIN)
+
         if request.rule == "coupled":
             accepted = accept_coupled(block.tokens, rows.choice)
+        elif isinstance(rows, DeviceRows):
+            accepted = rows.accept(request.rule, block.q, coin)
         else:
             rule = accept_token_level if request.rule == "token" else accept_block
-            accepted = rule(
-                block.tokens,
-                block.q,
-                rows.p,
-                lambda slot: uniform(self._noise.key, place + slot, COIN),
-                rows.draw,
-            )
+            accepted = rule(block.tokens, block.q, rows.p, coin, rows.draw)
         spent = time.perf_counter() - started
-        self.stats.accept_s += spent - (self.stats.mask_s - masks_before)
+        stats.accept_s += spent - (stats.mask_s + stats.score_s - elsewhere)
         return accepted, rows
 
     def _commit(self, block: Block, accepted: Accepted, rows: Rows) -> None:

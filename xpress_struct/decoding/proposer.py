@@ -82,6 +82,7 @@ class Proposer:
     ) -> None:
         self._guessers, self._guard, self._length = guessers, guard, length
         self._device, self._stats = device, stats
+        self._reports: list[tuple[int, Tensor]] = []
 
     @property
     def taps(self) -> tuple[int, ...]:
@@ -115,11 +116,14 @@ class Proposer:
         block.sent = block.legal - block.ends
         return block
 
-    def learn(self, block: Block, accepted: int, emitted: int, seconds: float, scored: float) -> None:
+    def learn(self, block: Block, accepted: int, pending: int, scored: float, overhead: float) -> None:
         """Notes how a round went; see `Guard.learn`."""
+        for slots, sums in self._reports:
+            self._stats.note_draft(0, (), slots, *sums.tolist())
+        self._reports.clear()
         stood = sum(slot < accepted for slot in block.guessed)
         self._length.learn(len(block.guessed), stood)
-        self._guard.learn(stood, emitted, seconds, scored)
+        self._guard.learn(stood, pending, block.sent, scored, overhead)
 
     def _guess(
         self,
@@ -139,6 +143,8 @@ class Proposer:
             so_far = [*output, *block.tokens]
             draft = guesser.session.propose(so_far, room, path, noise, len(block.tokens))
         stats.draft_s -= stats.refine_s + stats.mask_s - inside
+        if draft.report is not None:
+            self._reports.append(draft.report)
         return draft
 
     def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, left: int) -> bool:

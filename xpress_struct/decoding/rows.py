@@ -24,16 +24,12 @@ from xpress_struct.sampling import (
 __all__ = ["Rows"]
 
 
-# On a GPU this many of a row's best tokens come down with its winner: the first legal one of them is the
-# masked winner, without another round trip.
-_CANDIDATES = 32
-
-
 class Rows:
     """Row i is the target's distribution at slot i of a draft; row K is the bonus row.
 
     Masks cost, so they are asked for only where they matter: a row that is decided by an argmax
-    (greedy, or Gumbel noise) needs none when its unmasked winner is legal.
+    (greedy, or Gumbel noise) needs none when its unmasked winner is legal. `DeviceRows` is for a GPU, where
+    waiting costs more.
 
     Args:
         logits: float32 [rows, V].
@@ -44,8 +40,6 @@ class Rows:
         noise: of the round.
         place: absolute place of slot 0 in the sequence.
         keep_masks: compute the mask of every row that is asked for (log-probabilities).
-        at_once: decide all rows in one go, for one transfer from the device; the matcher may then move past
-            the tokens that will stand.
     """
 
     def __init__(
@@ -61,7 +55,6 @@ class Rows:
         stats: Stats,
         *,
         keep_masks: bool = False,
-        at_once: bool = False,
     ) -> None:
         self._logits, self._draft, self._legal, self._matcher = logits, draft, legal, matcher
         self._ends = ends
@@ -70,8 +63,7 @@ class Rows:
         self._masks: dict[int, Tensor] = {}
         self._packed: dict[int, np.ndarray] = {}
         self._p: dict[int, Tensor] = {}
-        self._at_once = at_once
-        self._best: list[list[int]] | None = None
+        self._best: list[int] | None = None
         self.advanced = 0
         self.dead_end: DeadEndError | None = None
 
@@ -83,23 +75,11 @@ class Rows:
         """
         if self._ended(slot):
             return self._draft[-1]
-        if self._needs_masks:
-            if not self._at_once:
-                return int(self._scores(slot, slot + 1, masked=True).argmax())
-            if self._best is None:
-                self._best = self._masked_winners()
-            if slot >= len(self._best):
-                assert self.dead_end is not None
-                raise self.dead_end
-            return self._best[slot][0]
-        if self._best is None and (self._at_once or self._params.greedy):
-            self._best = self._winners(0, len(self._logits))
-        best = self._winners(slot, slot + 1)[0] if self._best is None else self._best[slot]
-        if self._is_legal(slot, best[0]):
-            return best[0]
-        legal = np.unpackbits(self._pack(slot), bitorder="little")
-        found = next((token for token in best[1:] if token < len(legal) and legal[token]), None)
-        return int(self._scores(slot, slot + 1, masked=True).argmax()) if found is None else found
+        if not self._needs_masks:
+            best = self._winner(slot)
+            if self._is_legal(slot, best):
+                return best
+        return int(self._scores(slot, slot + 1, self.mask(slot)).argmax())
 
     def p(self, slot: int) -> Tensor:
         """Masked and processed distribution of a slot, float64 [V].
@@ -151,33 +131,20 @@ class Rows:
     def _ended(self, slot: int) -> bool:
         return self._ends and slot == len(self._draft)
 
-    def _scores(self, start: int, stop: int, *, masked: bool) -> Tensor:
+    def _scores(self, start: int, stop: int, mask: Tensor | None = None) -> Tensor:
         """What the argmax of slots decides: processed scores with their noise, [slots, V]."""
-        mask = torch.stack([self.mask(slot) for slot in range(start, stop)]) if masked else None
         scores = process(self._logits[start:stop], mask, self._params)
         if self._params.greedy:
             return scores
         return scores + self._noise.rows(self._place + start, stop - start)
 
-    def _winners(self, start: int, stop: int) -> list[list[int]]:
-        """The best tokens of slots without a mask, best first."""
-        scores = self._scores(start, stop, masked=False)
-        if not self._at_once:
-            return [[winner] for winner in scores.argmax(-1).tolist()]
-        best: list[list[int]] = scores.topk(min(_CANDIDATES, scores.shape[-1]), dim=-1).indices.tolist()
-        return best
-
-    def _masked_winners(self) -> list[list[int]]:
-        """The winner of each row that has one, up to the first dead end."""
-        rows = 0
-        for slot in range(len(self._logits)):
-            try:
-                self._pack(slot)
-            except DeadEndError as error:
-                self.dead_end = error
-                break
-            rows = slot + 1
-        return [[winner] for winner in self._scores(0, rows, masked=True).argmax(-1).tolist()] if rows else []
+    def _winner(self, slot: int) -> int:
+        """The best token of a slot without a mask."""
+        if not self._params.greedy:
+            return int(self._scores(slot, slot + 1).argmax())
+        if self._best is None:
+            self._best = self._logits.argmax(-1).tolist()
+        return self._best[slot]
 
     def _pack(self, slot: int) -> np.ndarray:
         """Packed mask of a slot."""
