@@ -110,7 +110,7 @@ def compare(count: int, sampling: str, variants: list[str]) -> Counter:
         target = MODELS[index % 3]
         model = tiny_model(target)
         constraint = list(RUNS.values())[index // 3 % len(RUNS)]
-        asked = {"seed": index, "max_new_tokens": 16, **SAMPLINGS[sampling]}
+        asked = {"seed": index, "max_new_tokens": 12, **SAMPLINGS[sampling]}
         plain = model.generate(prompt, constraint, drafter=None, **asked)
         for variant in variants:
             rng = random.Random(f"{index} {sampling} {variant}")
