@@ -78,11 +78,33 @@ def test_candidates(count):
         plain, tried = case.refined("none"), case.refined("none", candidates=count)
         assert plain.tokens[: len(tried.tokens)] == tried.tokens
         cut += len(tried.tokens) < len(plain.tokens)
-        # For a reported q nothing is cut.
-        wants_q = case.refined("none", candidates=count, wants_q=True)
-        if wants_q.q is not None:
-            assert wants_q.tokens == case.refined("none", wants_q=True).tokens
     assert (cut > 10) == (count == 2)
+
+
+@pytest.mark.parametrize("kind", ["none", "sequential", "parallel", "low-confidence", "chunked"])
+def test_shortlist(kind):
+    """With a reported q, tokens are drawn from the legal ones on a short list; a long one loses nothing."""
+    checked = 0
+    for seed in range(100):
+        case = random_case(seed)
+        short = case.refined(kind, 2, candidates=2, wants_q=True)
+        if short.q is None:
+            continue
+        path = case.matcher.fork()
+        for token, row in zip(short.tokens, short.q, strict=True):
+            assert path.legal(token)
+            assert row[token] > 0
+            assert (row > 0).sum() <= 2
+            assert float(row.sum()) == pytest.approx(1.0)
+            assert all(path.legal(other) for other in row.nonzero().flatten().tolist())
+            path.commit([token])
+            checked += 1
+        whole, exact = (case.refined(kind, 2, candidates=n, wants_q=True) for n in (64, 1))
+        assert whole.tokens == exact.tokens
+        assert torch.allclose(whole.q, exact.q, atol=1e-6)
+        assert torch.allclose(whole.certainty, exact.certainty, atol=1e-5)
+        assert (whole.history, whole.repairs) == (exact.history, exact.repairs)
+    assert checked > 100
 
 
 def test_passes_finish_slot_by_slot():

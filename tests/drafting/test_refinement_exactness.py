@@ -90,7 +90,18 @@ def noise(places):
     return Noise(NoiseKey(SEED), V).rows(0, places)
 
 
-def drafted(kind, passes, *, params=PLAIN, temperature=None, ids=None, confidence=0.0, base=BASE, bias=bias):
+def drafted(
+    kind,
+    passes,
+    *,
+    params=PLAIN,
+    temperature=None,
+    ids=None,
+    confidence=0.0,
+    base=BASE,
+    bias=bias,
+    candidates=1,
+):
     """A drafter on six tokens, and its drafts by seed."""
     columns = slice(None) if ids is None else ids
     case = Case(
@@ -106,7 +117,7 @@ def drafted(kind, passes, *, params=PLAIN, temperature=None, ids=None, confidenc
 
     def draft(seed):
         case.noise = noise(ROUNDS * SLOTS)[seed * SLOTS : (seed + 1) * SLOTS]
-        refined = case.refined(kind, passes, wants_q=True, confidence=confidence)
+        refined = case.refined(kind, passes, wants_q=True, confidence=confidence, candidates=candidates)
         return refined.tokens, refined.q
 
     return case, draft
@@ -141,6 +152,9 @@ WAYS = {
     "top-p": drafted("parallel", 2, params=TOP_P),
     "some ids": drafted("parallel", 1, ids=torch.tensor([0, 2, 3, 5])),
     "confidence": drafted("parallel", 1, confidence=0.5),
+    "short lists": drafted("parallel", 1, candidates=3),
+    "short lists, top-p": drafted("parallel", 2, params=TOP_P, candidates=3),
+    "short lists, confidence": drafted("none", 0, confidence=0.6, candidates=2),
 }
 
 

@@ -12,7 +12,6 @@ from functools import cache
 import pytest
 import torch
 
-from tests.drafting.blocks import random_case
 from tests.drafting.random_drafters import random_drafter
 from tests.exactness.texts import GRAMMARS
 from tests.pretend import AVAILABLE, PretendGPU, pretend_device
@@ -20,7 +19,6 @@ from tests.stubs import byte_vocabulary
 from tests.unit.models import tiny, tiny_model
 from xpress_struct.decoding.loop import Decoder
 from xpress_struct.drafting.diffusion import DiffusionDrafter
-from xpress_struct.drafting.scores import BlockScores
 from xpress_struct.model import Model
 from xpress_struct.target.target import TransformersTarget
 
@@ -28,9 +26,6 @@ pytestmark = pytest.mark.skipif(not AVAILABLE, reason="a real GPU is here, or to
 
 ACCEPT = {"coupled": "device_rows.choice", "token": "acceptance_batched._slots"}
 ACCEPT["block"] = ACCEPT["token"]
-PASS, BASE, CUT = "refinement._settle", "refinement.walk_base", "refinement._cut_unsure"
-# Drawn under a mask that no candidate passes, or that top-k, top-p or min-p stand behind.
-REPAIR = "scores.winners"
 PARAMS = {
     "greedy": {},
     "sampled": {"temperature": 1.0},
@@ -97,30 +92,25 @@ CASES = [
 def test_rounds(rule, params, kind, grammar, monkeypatch):
     """A round waits once a refinement pass and once to accept; ids are those of the CPU.
 
-    With the token-level and block rules, a sampled slot may wait once more in each pass.
+    But for random drafts that are told: those come from short lists there, so other ones are accepted.
     """
     options = {"acceptance": rule, "refine": kind, "max_new_tokens": 16, "guard": False, "seed": 5}
     options |= PARAMS[params]
     result, found = rounds(monkeypatch, random_drafter(), grammar, **options)
     for passes, waits in found:
-        repairs = waits.pop(REPAIR, 0)
         assert waits.pop(ACCEPT[rule]) == 1
+        fetched = waits.pop("settling.fetch", 0) + waits.pop("shortlist.fetch", 0)
         # No draft, no wait: the block's last round has no room.
-        assert waits.pop(BASE, 0) <= (kind == "none")
-        assert waits.pop(PASS, 0) == passes
+        assert fetched <= 1 if kind == "none" else fetched == passes
         assert not waits
-        assert repairs <= (0 if rule == "coupled" or params == "greedy" else 5 * max(passes, 1))
     if kind != "none":
         assert sum(passes for passes, _ in found) == result.stats.refine_passes > 0
     wanted = tiny_model("llama").generate(
         [1, 2, 3], GRAMMARS.get(grammar), drafter=random_drafter(), **options
     )
-    assert result.token_ids == wanted.token_ids
     assert result.stats.drafted > 0
-    if rule != "coupled" and params != "greedy":
-        # Otherwise a slot without a legal candidate may end a draft here and not on the CPU.
-        assert result.stats.drafted == wanted.stats.drafted
-        assert result.stats.draft_entropy == pytest.approx(wanted.stats.draft_entropy, abs=1e-4)
+    if rule == "coupled" or params == "greedy" or kind == "none":
+        assert result.token_ids == wanted.token_ids
 
 
 @pytest.mark.parametrize(
@@ -139,16 +129,15 @@ def test_forms(options, drafter, monkeypatch):
             monkeypatch, random_drafter(**drafter), "json", guard=False, seed=5, max_new_tokens=16, **options
         )
         for passes, waits in found:
-            assert waits.total() - waits[REPAIR] <= max(passes, 1) + 1, (rule, waits)
+            assert waits.total() <= max(passes, 1) + 1, (rule, waits)
 
 
 @pytest.mark.parametrize("rule", ACCEPT)
 def test_confidence(rule, monkeypatch):
-    """Ending drafts by confidence waits once more, and reports nothing twice."""
+    """Ending drafts by confidence waits for nothing more."""
     options = {"acceptance": rule, "draft_confidence": 0.02, "max_new_tokens": 16, "guard": False}
     result, found = rounds(monkeypatch, random_drafter(), "json", **options)
-    assert all(waits[CUT] <= 1 and waits.total() <= passes + 2 for passes, waits in found)
-    assert any(waits[CUT] for _, waits in found)
+    assert all(waits.total() <= passes + 1 for passes, waits in found)
     wanted = tiny_model("llama").generate([1, 2, 3], GRAMMARS["json"], drafter=random_drafter(), **options)
     assert result.token_ids == wanted.token_ids
 
@@ -191,30 +180,3 @@ def test_pretend_gpu_finds_waits():
         with pytest.raises(RuntimeError, match="two devices"):
             row + torch.arange(6)
     assert int(total) == 30
-
-
-@pytest.mark.parametrize("kind", ["none", "sequential", "parallel", "chunked"])
-def test_foreseen_winners(kind, monkeypatch):
-    """Winners asked for ahead leave every draft and its q as they are, and save waits."""
-    calls, winners = [], BlockScores.winners
-
-    def counting(self, masks):
-        calls.append(len(masks))
-        return winners(self, masks)
-
-    monkeypatch.setattr(BlockScores, "winners", counting)
-    asked = {1: 0, 32: 0}
-    for seed in range(200):
-        case = random_case(seed)
-        if not (case.noise is not None and case.params.cuts):
-            continue
-        found = {}
-        for candidates in asked:
-            calls.clear()
-            found[candidates] = case.refined(kind, 3, wants_q=True, candidates=candidates)
-            asked[candidates] += len(calls)
-        assert found[1].tokens == found[32].tokens, seed
-        assert torch.equal(found[1].q, found[32].q)
-        assert found[1].history[1:] == found[32].history[1:]
-    # One slot after the other leaves nothing to be seen ahead.
-    assert 0 < asked[32] <= (1.0 if kind == "sequential" else 0.7) * asked[1]

@@ -29,6 +29,7 @@ class BlockScores:
     Attributes:
         base, logits: float32 [K, Vd], before and after refinement. Rows of `logits` are defined once `refine`
             wrote them.
+        params, width: as given.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class BlockScores:
         draft_ids: Tensor | None,
         random: bool,
     ) -> None:
-        self._ids, self._width = draft_ids, width
+        self._ids, self.width, self.params = draft_ids, width, params
         self.base = self.logits = (base[:, :width] if draft_ids is None else base).float()
         self._columns = slice(self.base.shape[1]) if draft_ids is None else draft_ids
         # float64 noise would make float64 copies of the logits in each pass.
@@ -49,6 +50,16 @@ class BlockScores:
         self._cut_first = params.cuts and not random
         self._cut_last = params.cuts and random
         self._drawn: dict[int, Tensor] = {}
+
+    @property
+    def none(self) -> Tensor:
+        """No tokens, on the device."""
+        return torch.zeros(0, dtype=torch.int64, device=self.base.device)
+
+    @property
+    def temperature(self) -> float:
+        """Of the draft."""
+        return self.params.temperature
 
     @property
     def draws_need_masks(self) -> bool:
@@ -70,8 +81,7 @@ class BlockScores:
         """The best target ids of each slot in order, int64 [stop - start, count or so].
 
         The first one that is legal is the winner under the mask. Where top-k, top-p or min-p cut first, it
-        is the winner among what they keep, if that is legal, else among all. Where they cut behind the mask,
-        the last one is the winner among what they keep without a mask: a good guess.
+        is the winner among what they keep, if that is legal, else among all.
 
         Args:
             masks: packed masks of slots whose candidates are to be legal.
@@ -86,29 +96,34 @@ class BlockScores:
             for slot, packed in masks.items():
                 scores[slot - start].masked_fill_(~self._mask(packed), -math.inf)
         columns = scores.topk(min(count, scores.shape[-1])).indices
-        if self._cut.cuts:
+        if self._cut_first:
             kept = self._with_noise(logits, slots, self._cut).argmax(-1, keepdim=True)
-            columns = torch.cat([kept, columns] if self._cut_first else [columns, kept], -1)
+            columns = torch.cat([kept, columns], -1)
         return self._target_ids(columns)
 
-    def winners(self, masks: Mapping[int, np.ndarray]) -> list[int]:
-        """The winners of slots under their packed masks: target ids, one wait for the device.
+    def shortlist(self, start: int, stop: int, count: int) -> Tensor:
+        """The likeliest tokens of each slot, float64 [stop - start, 3, count or so]: ids, logits, noise.
 
-        One is illegal when no legal id is known to the drafter.
+        The noise does not count in the choice.
         """
-        slots = torch.tensor(list(masks)).to(self.base.device, non_blocking=True)
+        logits, columns = self.logits[start:stop].topk(min(count, self.logits.shape[1]), dim=-1)
+        assert self._noise is not None
+        noise = self._noise[start:stop].gather(-1, columns)
+        return torch.stack([self._target_ids(columns).double(), logits.double(), noise.double()], dim=1)
+
+    def winner(self, slot: int, packed: np.ndarray) -> int:
+        """The winner under a mask: a target id, illegal when no legal one is known to the drafter."""
         params = self._cut if self._cut_last else self._plain
-        scores = process(self.logits[slots], self._mask(np.stack(list(masks.values()))), params)
+        scores = process(self.logits[slot], self._mask(packed), params)
         if self._cut_last:
-            self._drawn.update(zip(masks, scores, strict=True))
+            self._drawn[slot] = scores
         if self._noise is not None:
-            scores = scores + self._noise[slots]
-        found: list[int] = self._target_ids(scores.argmax(-1)).tolist()
-        return found
+            scores = scores + self._noise[slot]
+        return int(self._target_ids(scores.argmax(-1)))
 
     def distributions(self, tokens: list[int], masks: list[np.ndarray | None]) -> Tensor:
         """What each token was drawn from, float64 [k, V]; one-hot where the mask is None."""
-        rows = self.base.new_zeros((len(tokens), self._width), dtype=torch.float64)
+        rows = self.base.new_zeros((len(tokens), self.width), dtype=torch.float64)
         for slot, (token, packed) in enumerate(zip(tokens, masks, strict=True)):
             if packed is None:
                 rows[slot, token] = 1.0
@@ -122,6 +137,10 @@ class BlockScores:
     def base_confidence(self) -> Tensor:
         """Probability of each slot's likeliest token by the base logits [K]."""
         return self._softmax(self.base).amax(-1)
+
+    def confidence(self, start: int, stop: int) -> Tensor:
+        """Probability of the likeliest token of slots, without a mask, float64 [stop - start]."""
+        return self._softmax(self.logits[start:stop]).amax(-1).double()
 
     def certainty(self, forced: list[bool], q: Tensor | None) -> Tensor:
         """Largest probability and entropy of the first slots [2, k]: of q, else without a mask."""
@@ -146,4 +165,4 @@ class BlockScores:
     def _mask(self, packed: np.ndarray) -> Tensor:
         """Booleans [.., Vd], True where legal. Masks go up packed."""
         bits = torch.from_numpy(packed).to(self.base.device, non_blocking=True)
-        return unpack_mask(bits, self._width)[..., self._columns]
+        return unpack_mask(bits, self.width)[..., self._columns]
