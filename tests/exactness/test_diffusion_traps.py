@@ -114,10 +114,10 @@ def test_choice_by_what_was_drawn(rule):
         assert count(drafter, rule, RUNS, **asked)[0] < WRONG
 
 
-def cut_by_drawn(refined, least):
+def cut_by_drawn(refined, sure, least):
     """TRAP: the draft ends before a token that was unlikely to be drawn."""
     kept = [float(refined.q[slot, token]) >= least for slot, token in enumerate(refined.tokens)]
-    return refined.before(next((slot for slot, sure in enumerate(kept) if not sure), len(kept)))
+    return refined.before(next((slot for slot, good in enumerate(kept) if not good), len(kept)))
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -162,10 +162,14 @@ def refine(
     refined = Refined(tokens, *block.report(), block.passes, block.history, block.repairs)
     if plan.confidence == 0:
         return refined
-    # Cut by the likeliest token of a slot, never by the drawn one. Where q is told, the cut is by q.
     exact_q = refined.q is not None and candidates == 1
     sure = refined.certainty[0].tolist() if exact_q else block.confidences()
-    return refined.before(next((i for i, share in enumerate(sure) if share < plan.confidence), len(sure)))
+    return _cut_unsure(refined, sure, plan.confidence)
+
+
+def _cut_unsure(refined: Refined, sure: list[float], least: float) -> Refined:
+    """Cuts by the probability of a slot's likeliest token, never by that of the drawn one."""
+    return refined.before(next((slot for slot, share in enumerate(sure) if share < least), len(sure)))
 
 
 def _where_unsure(bias: Bias, scores: BlockScores) -> Bias:
