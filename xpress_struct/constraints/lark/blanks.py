@@ -1,0 +1,78 @@
+"""What `%ignore` drops: where it may stand, and how long runs of blanks may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xpress_struct.constraints.json_schema import charset as cs
+from xpress_struct.constraints.json_schema.regex_text import plain
+from xpress_struct.constraints.json_schema import regular as rx
+from xpress_struct.constraints.lark import automata
+from xpress_struct.constraints.lark.alphabet import Alphabet
+from xpress_struct.constraints.lark.automata import Dfa
+
+__all__ = ["Ignored", "arrange"]
+
+_BLANK = cs.make([(0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0)])
+BLANKS = "$BLANKS"
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """What may stand between two tokens.
+
+    Attributes:
+        rule: right side of the engine's rule for it, over `{name}` for lexemes; "" when nothing may.
+        terminals: definitions of lexemes that are made for it, by name.
+        bounded: notes on what is left out.
+    """
+
+    rule: str = ""
+    terminals: Mapping[str, str] = field(default_factory=dict)
+    bounded: tuple[str, ...] = ()
+
+
+def arrange(
+    ignored: Mapping[str, Dfa], others: Mapping[str, Dfa], alphabet: Alphabet, max_blanks: int
+) -> Ignored:
+    """Arranges the ignored terminals.
+
+    Runs of blanks are one lexeme of at most `max_blanks` characters, where lark would drop the same run in
+    one way only: each ignored blank stands for any number of its characters, and no other terminal begins
+    with one of them (or goes on through all of them, as a comment with blanks in front does).
+    """
+    usable = {name: dfa for name, dfa in ignored.items() if not dfa.empty}
+    if not usable:
+        return Ignored()
+    blank_mask = alphabet.mask(_BLANK)
+    blanks = {name: dfa for name, dfa in usable.items() if not _symbols(dfa) & ~blank_mask and _plain(dfa)}
+    marks = 0
+    for dfa in blanks.values():
+        marks |= _symbols(dfa)
+    run = Dfa([[1 if marks >> c & 1 else -1 for c in range(alphabet.size)]] * 2, frozenset({1}))
+    rest = [dfa for name, dfa in {**usable, **others}.items() if name not in blanks]
+    clear = all(not dfa.first & marks or not automata.not_extended(run, dfa) & marks for dfa in rest)
+    if not blanks or not clear:
+        return Ignored(
+            f"({' | '.join(f'{{{name}}}' for name in usable)})+",
+            {},
+            ("runs of ignored text are not bounded",),
+        )
+    text = f"/{plain(rx.repeat(rx.chars(alphabet.charset(marks)), 1, max_blanks))}/"
+    comments = " | ".join(f"{{{name}}}" for name in usable if name not in blanks)
+    rule = f"{{{BLANKS}}}"
+    if comments:
+        rule = f"{rule} | {rule}? (({comments}) {rule}?)+"
+    return Ignored(rule, {BLANKS: text}, (f"runs of ignored blanks: at most {max_blanks} characters",))
+
+
+def _symbols(dfa: Dfa) -> int:
+    return sum(1 << c for c in {c for row in dfa.rows for c, target in enumerate(row) if target >= 0})
+
+
+def _plain(dfa: Dfa) -> bool:
+    """Whether it is one character of a set, or any number of them from one on."""
+    small = automata.minimal(dfa)
+    return len(small.rows) == 2 and 0 not in small.final
+

@@ -1,0 +1,100 @@
+"""`lark`: a Lark grammar -> Constraint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import lark as lark_library
+from llguidance import LLMatcher
+
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.lark.gate import GatedMatcher, Judge
+from xpress_struct.constraints.lark.reading import check_options, load, read_text
+from xpress_struct.constraints.lark.report import LarkReport
+from xpress_struct.constraints.lark.translation import translate
+from xpress_struct.constraints.matcher import GrammarMatcher
+from xpress_struct.constraints.report import Checked
+from xpress_struct.errors import ArgumentError, GrammarError
+
+__all__ = ["lark"]
+
+# What the engine's own dialect has and lark has not: tokens of a model by name or id, and its directives.
+_STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|#[^\n]*|/(?!/)(?:\\.|[^/\\\n])+/')
+_ENGINE_ONLY = re.compile(r"<[^<>\s]+>|%(?:json|regex|lark|llguidance)\b")
+
+
+def lark(
+    grammar: str | Path | lark_library.Lark,
+    *,
+    start: str = "start",
+    parser: Literal["earley", "lalr"] = "earley",
+    lexer: Literal["auto", "basic", "contextual", "dynamic", "dynamic_complete"] = "auto",
+    import_paths: Sequence[str | Path] = (),
+    postlex: Any = None,
+    g_regex_flags: int = 0,
+    max_blanks: int = 32,
+) -> Constraint:
+    """A constraint: the text is parsed by `lark` with this grammar and these options.
+
+    Args:
+        grammar: the grammar's text (several lines, or one with a rule), the path of a file, the name of a
+            grammar that comes with the package ("json"), or a `lark.Lark` object, whose own options then
+            count in place of those below.
+        start: the rule to begin with. Of a Lark object with several start rules, the one meant.
+        parser, lexer, import_paths, postlex, g_regex_flags: as in `lark.Lark`, with the same defaults.
+        max_blanks: longest run of ignored blanks, in characters; lark itself has no bound.
+
+    Returns:
+        A constraint whose value is the text. Its `report` says what was rewritten, proved, gated and
+        bounded. Where lark alone can tell whether a text may end, it is asked, and `checked_after` says so.
+
+    Raises:
+        GrammarError: the grammar is malformed, or is GBNF or EBNF; with line and column.
+        UnsupportedFeatureError: it uses what cannot be enforced; with the feature's name.
+        CompileLimitError: it is too large.
+    """
+    if max_blanks < 1:
+        raise ArgumentError(f"max_blanks is {max_blanks}; at least one blank must be possible.")
+    if isinstance(grammar, lark_library.Lark):
+        loaded = grammar
+        starts = loaded.options.start
+        if start not in starts:
+            if start != "start" or len(starts) > 1:
+                raise ArgumentError(f"start={start!r} is none of the Lark object's: {', '.join(starts)}.")
+            start = starts[0]
+    else:
+        text, path = read_text(grammar)
+        try:
+            loaded = load(
+                text,
+                path,
+                start=start,
+                parser=parser,
+                lexer=lexer,
+                import_paths=import_paths,
+                postlex=postlex,
+                g_regex_flags=g_regex_flags,
+            )
+        except GrammarError:
+            if not _ENGINE_ONLY.search(_STRING_OR_COMMENT.sub("", text)):
+                raise
+            return Constraint("lark", LLMatcher.grammar_from_lark(text), str)
+    check_options(loaded)
+    made = translate(loaded, start, max_blanks)
+    judge = Judge(loaded, start)
+    return Constraint(
+        "lark",
+        LLMatcher.grammar_from_lark(made.grammar),
+        judge.parse,
+        checked_after=_checked(made.report),
+        matcher_class=partial(GatedMatcher, judge) if made.report.gated else GrammarMatcher,
+        report=made.report,
+    )
+
+
+def _checked(report: LarkReport) -> tuple[Checked, ...]:
+    return tuple(Checked("lark", "", reason) for reason in report.gated)

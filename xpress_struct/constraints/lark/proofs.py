@@ -1,0 +1,92 @@
+"""Proofs that the engine's lexer splits a text as lark's does.
+
+The engine takes the longest text among the terminals that the grammar allows at a place. lark's lexer also
+looks at terminals that are not allowed there, and look-aheads ask for the next character. Where neither can
+change what is taken, it is proved; what is left is returned as reasons, and the text is then checked by lark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xpress_struct.constraints.lark import automata
+from xpress_struct.constraints.lark.alphabet import Alphabet
+from xpress_struct.constraints.lark.automata import Dfa
+from xpress_struct.constraints.lark.rules import END, Rules
+
+__all__ = ["Context", "Proofs"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """A place in the parser.
+
+    Attributes:
+        scanned: the terminals that lark's lexer looks for there.
+        certain: those of them that the grammar certainly allows there.
+    """
+
+    scanned: frozenset[str]
+    certain: frozenset[str]
+
+
+class Proofs:
+    """Looks for texts that lark would split differently.
+
+    Args:
+        dfas: per terminal (ignored ones included), the texts that are emitted as it.
+        ignored: names of the terminals that are dropped between others.
+    """
+
+    def __init__(
+        self, rules: Rules, dfas: dict[str, Dfa], alphabet: Alphabet, ignored: Iterable[str]
+    ) -> None:
+        self.rules, self.dfas, self.alphabet = rules, dfas, alphabet
+        self.ignored = frozenset(ignored)
+        self._extends: dict[tuple[str, str], int] = {}
+        everything = [*rules.terminals, *self.ignored]
+        self._follow: dict[str, int] = {name: self._first(everything) | 1 << alphabet.end for name in self.ignored}
+        for name in rules.terminals:
+            mask = self._first([*rules.follow[name], *self.ignored])
+            self._follow[name] = mask | (END in rules.follow[name]) << alphabet.end
+
+    def _first(self, names: Iterable[str]) -> int:
+        mask = 0
+        for name in names:
+            if name in self.dfas:
+                mask |= self.dfas[name].first
+        return mask
+
+    def longer(self, contexts: Iterable[Context]) -> list[str]:
+        """Places where lark would take a longer text, as a terminal that may not be allowed there."""
+        found: dict[tuple[str, str], None] = {}
+        for context in contexts:
+            uncertain = context.scanned - context.certain - self.ignored
+            for name in context.scanned | self.ignored:
+                for other in uncertain:
+                    if other != name and self._extension(name, other) & self._follow.get(name, 0):
+                        found[name, other] = None
+        return [f"lark's lexer may take {other} where {name} is meant" for name, other in found]
+
+    def _extension(self, name: str, other: str) -> int:
+        if name not in self.dfas or other not in self.dfas:
+            return 0
+        key = (name, other)
+        if key not in self._extends:
+            self._extends[key] = automata.extensions(self.dfas[name], self.dfas[other])
+        return self._extends[key]
+
+    def followed(self, name: str, forbidden: int, contexts: Iterable[Context]) -> list[str]:
+        """Whether something can stand behind a terminal that its look-ahead refuses."""
+        danger = forbidden & self._follow.get(name, 0)
+        for context in contexts:
+            if name not in context.certain or not danger:
+                continue
+            left = danger
+            for other in (context.certain | self.ignored) - {name}:
+                if other in self.dfas:
+                    left &= automata.not_extended(self.dfas[name], self.dfas[other]) | 1 << self.alphabet.end
+            if left:
+                return [f"what follows {name} decides whether it matches"]
+        return []

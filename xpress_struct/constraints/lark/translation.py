@@ -1,0 +1,135 @@
+"""A loaded grammar of lark -> a grammar of the engine, and what had to be done for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import lark as lark_library
+
+from xpress_struct.constraints.json_schema import regular as rx
+from xpress_struct.constraints.lark.blanks import arrange
+from xpress_struct.constraints.lark.emission import write_grammar
+from xpress_struct.constraints.lark.proofs import Context, Proofs
+from xpress_struct.constraints.lark.report import LarkReport
+from xpress_struct.constraints.lark.rules import Rules, Symbol
+from xpress_struct.constraints.lark.scanners import Scanners, Taken
+from xpress_struct.constraints.lark.terminals import read_terminals
+from xpress_struct.errors import CompileLimitError, GrammarError, UnsupportedFeatureError
+
+__all__ = ["Translation", "translate"]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The engine's grammar, and the report."""
+
+    grammar: str
+    report: LarkReport
+
+
+def translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Translation:
+    """Translates a loaded grammar.
+
+    Args:
+        start: one of its start symbols.
+        max_blanks: longest run of ignored blanks, in characters.
+
+    Raises:
+        UnsupportedFeatureError: a part of it cannot be enforced.
+        GrammarError: no text is in its language.
+        CompileLimitError: it is too large.
+    """
+    try:
+        return _translate(parser, start, max_blanks)
+    except rx.TooComplexError as error:
+        raise CompileLimitError(f"The grammar is larger than the limits allow: {error}.") from None
+
+
+def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Translation:
+    lexer = str(parser.options.lexer)
+    ignored = list(parser.ignore_tokens)
+    plain_rules = _rules(parser)
+    terminals, alphabet = read_terminals(parser.terminals, parser.options.g_regex_flags)
+    declared = {s.name for _, e in plain_rules for s in e if s.terminal} - terminals.keys()
+    if declared:
+        name = min(declared)
+        raise UnsupportedFeatureError(
+            f"The terminal {name} is declared without a pattern (%declare), and nothing says how it is found.",
+            feature=f"%declare {name}",
+        )
+    scanners = Scanners(terminals, alphabet, ignored, parser.options.g_regex_flags)
+    contexts, taken = _contexts(parser, scanners, plain_rules, start)
+    dfas = {name: one.dfa for name, one in taken.items() if not one.dfa.empty}
+    rules = Rules(plain_rules, start, terminals.keys() - dfas.keys())
+    if rules.empty:
+        raise GrammarError(
+            f"No text is in the language of the rule {start!r}: every way through it needs a terminal that "
+            "lark's lexer never takes, or does not end."
+        )
+    proofs = Proofs(rules, dfas, alphabet, ignored)
+    used = [name for name in terminals if name in rules.terminals or name in ignored]
+    gated = [f"{name}: {terminals[name].inexact}" for name in used if terminals[name].inexact]
+    gated += proofs.longer(contexts)
+    shifts = [Context(frozenset(), names) for names in rules.shifts]
+    for name in used:
+        if name in taken:
+            gated += proofs.followed(name, taken[name].forbidden, shifts)
+    between = arrange(
+        {name: dfas[name] for name in ignored if name in dfas},
+        {name: dfas[name] for name in rules.terminals},
+        alphabet,
+        max_blanks,
+    )
+    texts = {name: scanners.expression(name, taken[name]) for name in used if name in dfas}
+    grammar = write_grammar(rules, {**texts, **between.terminals}, between.rule)
+    report = LarkReport(
+        str(parser.options.parser),
+        lexer,
+        rewritten=tuple(f"{n}: {terminals[n].rewritten}" for n in used if terminals[n].rewritten),
+        proved=tuple(_resolved(name, taken[name]) for name in used if taken[name].before | taken[name].words),
+        gated=tuple(dict.fromkeys(gated)),
+        bounded=between.bounded,
+    )
+    return Translation(grammar, report)
+
+
+def _rules(parser: lark_library.Lark) -> list[tuple[str, tuple[Symbol, ...]]]:
+    return [
+        (rule.origin.name, tuple(Symbol(s.name, s.is_term) for s in rule.expansion)) for rule in parser.rules
+    ]
+
+
+def _contexts(
+    parser: lark_library.Lark,
+    scanners: Scanners,
+    rules: list[tuple[str, tuple[Symbol, ...]]],
+    start: str,
+) -> tuple[list[Context], Mapping[str, Taken]]:
+    """The places where lark's lexer looks for terminals, and what it takes as each of them everywhere."""
+    everything = frozenset(scanners.terminals)
+    lexer = parser.options.lexer
+    if lexer in ("dynamic", "dynamic_complete"):
+        return [], {name: scanners.alone(name) for name in everything}
+    if lexer == "basic":
+        contexts = [Context(everything, names) for names in Rules(rules, start).shifts]
+    else:
+        contexts = list(_states(parser, everything))
+    options: dict[str, list[Taken]] = {}
+    for scanned in {context.scanned for context in contexts}:
+        for name, one in scanners.scanner(scanned).items():
+            if one not in options.setdefault(name, []):
+                options[name].append(one)
+    return contexts, {name: scanners.common(name, some) for name, some in options.items()}
+
+
+def _states(parser: lark_library.Lark, everything: frozenset[str]) -> Iterable[Context]:
+    table = parser.parser.parser._parse_table  # lark has no public way to its parse table
+    for row in table.states.values():
+        certain = frozenset(name for name, (action, _) in row.items() if str(action) == "Shift")
+        yield Context(frozenset(everything & row.keys()), frozenset(everything & certain))
+
+
+def _resolved(name: str, taken: Taken) -> str:
+    others = ", ".join(sorted(taken.before | taken.words))
+    return f"{name} without the texts of {others}"
