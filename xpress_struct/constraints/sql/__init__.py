@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.lark import lark
@@ -47,7 +47,7 @@ def sql(
     if dialect not in DIALECTS:
         raise ArgumentError(f"dialect={dialect!r}: it must be one of {', '.join(map(repr, DIALECTS))}.")
     database = read_database(tables)
-    constraint = lark(grammar_for(database, dialect), parser="lalr")
+    constraint = _compiled(grammar_for(database, dialect))
     if not check:
         return constraint
     checked = Checked("sqlite", "", "which table an alias stands for is not context-free")
@@ -56,6 +56,12 @@ def sql(
         parser=partial(_prepared, database, constraint),
         checked_after=(*constraint.checked_after, checked),
     )
+
+
+@lru_cache(maxsize=32)
+def _compiled(grammar: str) -> Constraint:
+    """One constraint for tables of the same names."""
+    return lark(grammar, parser="lalr")
 
 
 def _prepared(database: Database, constraint: Constraint, text: str) -> str:

@@ -77,7 +77,9 @@ def _only_memory(action: int, *_: object) -> int:
 
 def _create(name: str, columns: Iterable[str] | Mapping[str, str]) -> str:
     if isinstance(columns, str):
-        raise SchemaError(f"The columns of table {name!r} are a text; give a list of names, or names with types.")
+        raise SchemaError(
+            f"The columns of table {name!r} are a text; give a list of names, or names with types."
+        )
     types: Mapping[str, str] = columns if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
     if not types:
         raise SchemaError(f"Table {name!r} has no columns.")
