@@ -29,25 +29,22 @@ _BYTES = Vocabulary.from_tokens([bytes([i]) for i in range(256)] + [b""], end_id
 
 
 def emitted(constraint: Constraint, alphabet: str, length: int) -> set[str]:
-    """The texts that the masks allow, byte by byte, and may end."""
+    """The texts that the masks allow, byte by byte, and that satisfy the constraint at their end.
+
+    (Where lark refuses a text that nothing can follow, it ends, and is drawn again: it is never delivered.)
+    """
     found: set[str] = set()
     letters = [(letter, list(letter.encode())) for letter in alphabet]
 
     def visit(matcher: GrammarMatcher, text: str) -> None:
-        if matcher.legal(256):
+        if matcher.accepting:
             found.add(text)
         if len(text) == length:
             return
         for letter, tokens in letters:
-            if matcher.follow(tokens) == len(tokens):
+            moved = matcher.follow(tokens)
+            if moved == len(tokens):
                 visit(matcher, text + letter)
-                matcher.rollback(len(tokens))
-            else:
-                raise_if_moved(matcher, text)
-
-    def raise_if_moved(matcher: GrammarMatcher, text: str) -> None:
-        moved = len(matcher._tokens) - len(text.encode())
-        if moved:
             matcher.rollback(moved)
 
     visit(constraint.matcher(_BYTES)[0], "")

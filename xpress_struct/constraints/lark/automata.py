@@ -295,3 +295,19 @@ def not_extended(dfa: Dfa, other: Dfa) -> int:
                 seen.add((x, y))
                 stack.append((x, y))
     return found
+
+
+def stops(dfa: Dfa, alphabet: Alphabet) -> int:
+    """Mask of what a text can be followed by without going on as a text; the end of the text is in it."""
+    found = 1 << alphabet.end
+    for state in dfa.final:
+        found |= sum(1 << c for c, target in enumerate(dfa.rows[state]) if target < 0)
+    return found
+
+
+def ends_before(dfa: Dfa) -> int:
+    """Mask of the characters that never carry on a text of `dfa` behind its end."""
+    found = (1 << len(dfa.rows[0])) - 1
+    for state in dfa.final:
+        found &= ~sum(1 << c for c, target in enumerate(dfa.rows[state]) if target >= 0)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,11 @@ class Ignored:
     rule: str = ""
     terminals: Mapping[str, str] = field(default_factory=dict)
     bounded: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Names of the terminals in the rule."""
+        return frozenset(re.findall(r"\{([^{}]+)\}", self.rule))
 
 
 def arrange(

@@ -12,6 +12,7 @@ import lark as lark_library
 from llguidance import LLMatcher
 
 from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.lark.faults import not_lark
 from xpress_struct.constraints.lark.gate import GatedMatcher, Judge
 from xpress_struct.constraints.lark.reading import check_options, load, read_text
 from xpress_struct.constraints.lark.report import LarkReport
@@ -68,6 +69,7 @@ def lark(
             start = starts[0]
     else:
         text, path = read_text(grammar)
+        not_lark(text)
         try:
             loaded = load(
                 text,

@@ -7,7 +7,7 @@ change what is taken, it is proved; what is left is returned as reasons, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xpress_struct.constraints.lark import automata
@@ -37,19 +37,22 @@ class Proofs:
     Args:
         dfas: per terminal (ignored ones included), the texts that are emitted as it.
         ignored: names of the terminals that are dropped between others.
+
+    Attributes:
+        follow: per terminal, the mask of what may stand behind it (characters, and the end).
     """
 
     def __init__(
-        self, rules: Rules, dfas: dict[str, Dfa], alphabet: Alphabet, ignored: Iterable[str]
+        self, rules: Rules, dfas: Mapping[str, Dfa], alphabet: Alphabet, ignored: Iterable[str]
     ) -> None:
         self.rules, self.dfas, self.alphabet = rules, dfas, alphabet
         self.ignored = frozenset(ignored)
         self._extends: dict[tuple[str, str], int] = {}
         everything = [*rules.terminals, *self.ignored]
-        self._follow: dict[str, int] = {name: self._first(everything) | 1 << alphabet.end for name in self.ignored}
+        self.follow: dict[str, int] = {name: self._first(everything) | 1 << alphabet.end for name in self.ignored}
         for name in rules.terminals:
             mask = self._first([*rules.follow[name], *self.ignored])
-            self._follow[name] = mask | (END in rules.follow[name]) << alphabet.end
+            self.follow[name] = mask | (END in rules.follow[name]) << alphabet.end
 
     def _first(self, names: Iterable[str]) -> int:
         mask = 0
@@ -65,9 +68,17 @@ class Proofs:
             uncertain = context.scanned - context.certain - self.ignored
             for name in context.scanned | self.ignored:
                 for other in uncertain:
-                    if other != name and self._extension(name, other) & self._follow.get(name, 0):
+                    if other == name or self._together(name, other):
+                        continue
+                    if self._extension(name, other) & self.follow.get(name, 0):
                         found[name, other] = None
         return [f"lark's lexer may take {other} where {name} is meant" for name, other in found]
+
+    def _together(self, name: str, other: str) -> bool:
+        """Whether one terminal may come wherever the other may."""
+        return name in self.rules.terminals and all(
+            other in shifts for shifts in self.rules.shifts if name in shifts
+        )
 
     def _extension(self, name: str, other: str) -> int:
         if name not in self.dfas or other not in self.dfas:
@@ -79,7 +90,7 @@ class Proofs:
 
     def followed(self, name: str, forbidden: int, contexts: Iterable[Context]) -> list[str]:
         """Whether something can stand behind a terminal that its look-ahead refuses."""
-        danger = forbidden & self._follow.get(name, 0)
+        danger = forbidden & self.follow.get(name, 0)
         for context in contexts:
             if name not in context.certain or not danger:
                 continue

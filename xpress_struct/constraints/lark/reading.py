@@ -9,7 +9,7 @@ from typing import Any
 
 import lark as lark_library
 
-from xpress_struct.constraints.lark.faults import explained, not_lark
+from xpress_struct.constraints.lark.faults import explained
 from xpress_struct.errors import GrammarError, UnsupportedFeatureError
 
 __all__ = ["load", "read_text", "shipped_grammars"]
@@ -61,7 +61,6 @@ def load(
         GrammarError: lark refuses it; with line and column where lark tells.
         UnsupportedFeatureError: it needs what this lark lacks.
     """
-    not_lark(text)
     try:
         return lark_library.Lark(
             text,

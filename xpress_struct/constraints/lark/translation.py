@@ -8,13 +8,18 @@ from dataclasses import dataclass
 import lark as lark_library
 
 from xpress_struct.constraints.json_schema import regular as rx
+from xpress_struct.constraints.lark import automata
+from xpress_struct.constraints.lark.alphabet import Alphabet
+from xpress_struct.constraints.lark.automata import Dfa
 from xpress_struct.constraints.lark.blanks import arrange
+from xpress_struct.constraints.lark.characterwise import by_characters
 from xpress_struct.constraints.lark.emission import write_grammar
+from xpress_struct.constraints.lark.fusing import fuse, waiting
 from xpress_struct.constraints.lark.proofs import Context, Proofs
 from xpress_struct.constraints.lark.report import LarkReport
 from xpress_struct.constraints.lark.rules import Rules, Symbol
 from xpress_struct.constraints.lark.scanners import Scanners, Taken
-from xpress_struct.constraints.lark.terminals import read_terminals
+from xpress_struct.constraints.lark.terminals import Terminal, read_terminals
 from xpress_struct.errors import CompileLimitError, GrammarError, UnsupportedFeatureError
 
 __all__ = ["Translation", "translate"]
@@ -61,7 +66,7 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
     scanners = Scanners(terminals, alphabet, ignored, parser.options.g_regex_flags)
     contexts, taken = _contexts(parser, scanners, plain_rules, start)
     dfas = {name: one.dfa for name, one in taken.items() if not one.dfa.empty}
-    rules = Rules(plain_rules, start, terminals.keys() - dfas.keys())
+    rules = _ending(Rules(plain_rules, start, terminals.keys() - dfas.keys()), dfas, alphabet, ignored, lexer)
     if rules.empty:
         raise GrammarError(
             f"No text is in the language of the rule {start!r}: every way through it needs a terminal that "
@@ -75,6 +80,8 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
     for name in used:
         if name in taken:
             gated += proofs.followed(name, taken[name].forbidden, shifts)
+    if lexer == "dynamic_complete":
+        return _all_splits(parser, rules, dfas, ignored, alphabet, gated, terminals)
     between = arrange(
         {name: dfas[name] for name in ignored if name in dfas},
         {name: dfas[name] for name in rules.terminals},
@@ -82,16 +89,72 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
         max_blanks,
     )
     texts = {name: scanners.expression(name, taken[name]) for name in used if name in dfas}
-    grammar = write_grammar(rules, {**texts, **between.terminals}, between.rule)
+    bounded = list(between.bounded)
+    if lexer == "dynamic":
+        waits = waiting(rules, dfas, [name for name in ignored if name in dfas], alphabet)
+        fused = fuse(rules, dfas, waits, alphabet) if waits else None
+        if fused is not None:
+            rules = fused[0]
+            for name, parts in fused[1].items():
+                texts[name] = "/" + "".join(f"(?:{terminals[part].text})" for part in parts) + "/"
+        elif waits:
+            bounded.append(f"without a blank behind them, {', '.join(waits)} end where nothing reads on")
+    kept = rules.terminals | between.used
+    texts = {name: text for name, text in {**texts, **between.terminals}.items() if name in kept}
+    grammar = write_grammar(rules, texts, between.rule)
     report = LarkReport(
         str(parser.options.parser),
         lexer,
         rewritten=tuple(f"{n}: {terminals[n].rewritten}" for n in used if terminals[n].rewritten),
         proved=tuple(_resolved(name, taken[name]) for name in used if taken[name].before | taken[name].words),
         gated=tuple(dict.fromkeys(gated)),
-        bounded=between.bounded,
+        bounded=tuple(bounded),
     )
     return Translation(grammar, report)
+
+
+def _ending(
+    rules: Rules, dfas: Mapping[str, Dfa], alphabet: Alphabet, ignored: list[str], lexer: str
+) -> Rules:
+    """The rules without terminals that swallow whatever could follow them, so that they never end."""
+    while lexer != "dynamic_complete":
+        endless = {
+            name
+            for name, follow in Proofs(rules, dfas, alphabet, ignored).follow.items()
+            if name in rules.terminals and not automata.stops(dfas[name], alphabet) & follow
+        }
+        if not endless:
+            break
+        rules = Rules(rules.all, rules.start, endless)
+    return rules
+
+
+def _all_splits(
+    parser: lark_library.Lark,
+    rules: Rules,
+    dfas: Mapping[str, Dfa],
+    ignored: list[str],
+    alphabet: Alphabet,
+    gated: list[str],
+    terminals: Mapping[str, Terminal],
+) -> Translation:
+    dropped = [name for name in ignored if name in dfas]
+    starts = 0
+    for name in rules.terminals:
+        starts |= dfas[name].first
+    # lark drops as much as a pattern takes at once; that is seen only where a token could begin inside it.
+    for name in dropped:
+        if any(starts >> c & 1 for row in dfas[name].rows for c, target in enumerate(row) if target >= 0):
+            gated.append(f"a terminal may begin inside {name}, which is ignored")
+    made, classes = by_characters(rules, dfas, dropped, alphabet)
+    report = LarkReport(
+        str(parser.options.parser),
+        str(parser.options.lexer),
+        rewritten=tuple(f"{n}: {t.rewritten}" for n, t in terminals.items() if t.rewritten),
+        gated=tuple(dict.fromkeys(gated)),
+        bounded=("runs of ignored text are not bounded",) if dropped else (),
+    )
+    return Translation(write_grammar(Rules(made, "$start"), classes, ""), report)
 
 
 def _rules(parser: lark_library.Lark) -> list[tuple[str, tuple[Symbol, ...]]]:
