@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xpress_struct.constraints.lark.rules import Rules
+from xpress_struct.constraints.lark.separation import BARE, SPACED
 
 __all__ = ["write_grammar"]
 
@@ -24,12 +25,21 @@ def write_grammar(rules: Rules, terminals: Mapping[str, str], ignored: str) -> s
     lines = [f"start: {'ign? ' if ignored else ''}{named[rules.start]}"]
     if ignored:
         lines.append(f"ign: {_filled(ignored, lexemes)}")
-    lines += [f"{lexemes[n].lower()}: {lexemes[n]}{between}" for n in terminals if n in rules.terminals]
+    places: dict[str, str] = {}
+    for name in sorted(rules.terminals):
+        base = name.removesuffix(BARE).removesuffix(SPACED)
+        lexeme = lexemes[base]
+        if name.endswith(BARE):
+            places[name] = lexeme
+            continue
+        places[name] = f"{'s' if name.endswith(SPACED) else 't'}{lexeme[1:]}"
+        behind = " ign" if name.endswith(SPACED) else between
+        lines.append(f"{places[name]}: {lexeme}{behind}")
     for origin, expansions in rules.of.items():
         sides = []
         for expansion in expansions:
-            places = (lexemes[s.name].lower() if s.terminal else named[s.name] for s in expansion)
-            sides.append(" ".join(places) or '""')
+            written = (places[s.name] if s.terminal else named[s.name] for s in expansion)
+            sides.append(" ".join(written) or '""')
         lines.append(f"{named[origin]}: {' | '.join(sides)}")
     lines += [f"{lexemes[name]}: {text}" for name, text in terminals.items()]
     return "\n".join(lines) + "\n"

@@ -61,18 +61,24 @@ class Proofs:
                 mask |= self.dfas[name].first
         return mask
 
-    def longer(self, contexts: Iterable[Context]) -> list[str]:
-        """Places where lark would take a longer text, as a terminal that may not be allowed there."""
-        found: dict[tuple[str, str], None] = {}
+    def longer(self, contexts: Iterable[Context]) -> dict[tuple[str, str], int]:
+        """Where lark might take a longer text, as a terminal that may not be allowed there.
+
+        Returns:
+            Per pair (terminal meant, terminal that lark would take), the mask of the characters that would
+            have to follow.
+        """
+        found: dict[tuple[str, str], int] = {}
         for context in contexts:
             uncertain = context.scanned - context.certain - self.ignored
             for name in context.scanned | self.ignored:
                 for other in uncertain:
-                    if other == name or self._together(name, other):
+                    if other == name or (name, other) in found or self._together(name, other):
                         continue
-                    if self._extension(name, other) & self.follow.get(name, 0):
-                        found[name, other] = None
-        return [f"lark's lexer may take {other} where {name} is meant" for name, other in found]
+                    danger = self._extension(name, other) & self.follow.get(name, 0)
+                    if danger:
+                        found[name, other] = danger
+        return found
 
     def _together(self, name: str, other: str) -> bool:
         """Whether one terminal may come wherever the other may."""
@@ -88,9 +94,10 @@ class Proofs:
             self._extends[key] = automata.extensions(self.dfas[name], self.dfas[other])
         return self._extends[key]
 
-    def followed(self, name: str, forbidden: int, contexts: Iterable[Context]) -> list[str]:
-        """Whether something can stand behind a terminal that its look-ahead refuses."""
+    def followed(self, name: str, forbidden: int, contexts: Iterable[Context]) -> int:
+        """Mask of what can stand behind a terminal although its look-ahead refuses it."""
         danger = forbidden & self.follow.get(name, 0)
+        found = 0
         for context in contexts:
             if name not in context.certain or not danger:
                 continue
@@ -98,6 +105,5 @@ class Proofs:
             for other in (context.certain | self.ignored) - {name}:
                 if other in self.dfas:
                     left &= automata.not_extended(self.dfas[name], self.dfas[other]) | 1 << self.alphabet.end
-            if left:
-                return [f"what follows {name} decides whether it matches"]
-        return []
+            found |= left
+        return found

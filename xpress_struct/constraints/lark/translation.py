@@ -19,10 +19,16 @@ from xpress_struct.constraints.lark.proofs import Context, Proofs
 from xpress_struct.constraints.lark.report import LarkReport
 from xpress_struct.constraints.lark.rules import Rules, Symbol
 from xpress_struct.constraints.lark.scanners import Scanners, Taken
+from xpress_struct.constraints.lark.separation import BARE, SPACED, separate
 from xpress_struct.constraints.lark.terminals import Terminal, read_terminals
 from xpress_struct.errors import CompileLimitError, GrammarError, UnsupportedFeatureError
 
 __all__ = ["Translation", "translate"]
+
+_NO_TEXT = (
+    "No text is in the language of the rule {start!r}: every way through it needs a terminal that lark's lexer "
+    "never takes, or does not end."
+)
 
 
 @dataclass(frozen=True)
@@ -68,18 +74,24 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
     dfas = {name: one.dfa for name, one in taken.items() if not one.dfa.empty}
     rules = _ending(Rules(plain_rules, start, terminals.keys() - dfas.keys()), dfas, alphabet, ignored, lexer)
     if rules.empty:
-        raise GrammarError(
-            f"No text is in the language of the rule {start!r}: every way through it needs a terminal that "
-            "lark's lexer never takes, or does not end."
-        )
+        raise GrammarError(_NO_TEXT.format(start=start))
     proofs = Proofs(rules, dfas, alphabet, ignored)
     used = [name for name in terminals if name in rules.terminals or name in ignored]
     gated = [f"{name}: {terminals[name].inexact}" for name in used if terminals[name].inexact]
-    gated += proofs.longer(contexts)
+    apart: dict[str, int] = {}
+    for (name, other), mask in proofs.longer(contexts).items():
+        if name in ignored:
+            gated.append(f"lark's lexer may take {other} where {name} is ignored")
+        else:
+            apart[name] = apart.get(name, 0) | mask
     shifts = [Context(frozenset(), names) for names in rules.shifts]
     for name in used:
         if name in taken:
-            gated += proofs.followed(name, taken[name].forbidden, shifts)
+            mask = proofs.followed(name, taken[name].forbidden, shifts)
+            if mask and name in ignored:
+                gated.append(f"what follows {name}, which is ignored, decides whether it matches")
+            elif mask:
+                apart[name] = apart.get(name, 0) | mask
     if lexer == "dynamic_complete":
         return _all_splits(parser, rules, dfas, ignored, alphabet, gated, terminals)
     between = arrange(
@@ -90,23 +102,34 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
     )
     texts = {name: scanners.expression(name, taken[name]) for name in used if name in dfas}
     bounded = list(between.bounded)
-    if lexer == "dynamic":
-        waits = waiting(rules, dfas, [name for name in ignored if name in dfas], alphabet)
-        fused = fuse(rules, dfas, waits, alphabet) if waits else None
-        if fused is not None:
-            rules = fused[0]
-            for name, parts in fused[1].items():
-                texts[name] = "/" + "".join(f"(?:{terminals[part].text})" for part in parts) + "/"
-        elif waits:
-            bounded.append(f"without a blank behind them, {', '.join(waits)} end where nothing reads on")
-    kept = rules.terminals | between.used
+    waits = waiting(rules, dfas, [n for n in ignored if n in dfas]) if lexer == "dynamic" else []
+    fused = fuse(rules, dfas, waits) if waits and not apart else None
+    if fused is not None:
+        rules = fused
+        for name in rules.terminals - texts.keys():
+            texts[name] = "/" + "".join(f"(?:{terminals[part].text})" for part in name.split("+")) + "/"
+    elif waits:
+        bounded.append(f"without a blank behind them, {', '.join(waits)} end where nothing reads on")
+    if apart:
+        begins = sum(1 << c for c in range(alphabet.size) if any(dfas[n].first >> c & 1 for n in dfas if n in ignored))
+        separated = separate(rules, dfas, apart, begins, alphabet)
+        if separated is None:
+            gated += [f"what follows {name} decides what lark's lexer takes" for name in apart]
+        elif separated.empty:
+            raise GrammarError(_NO_TEXT.format(start=start))
+        else:
+            rules = separated
+    kept = {n.removesuffix(BARE).removesuffix(SPACED) for n in rules.terminals} | between.used
     texts = {name: text for name, text in {**texts, **between.terminals}.items() if name in kept}
     grammar = write_grammar(rules, texts, between.rule)
     report = LarkReport(
         str(parser.options.parser),
         lexer,
         rewritten=tuple(f"{n}: {terminals[n].rewritten}" for n in used if terminals[n].rewritten),
-        proved=tuple(_resolved(name, taken[name]) for name in used if taken[name].before | taken[name].words),
+        proved=(
+            *(_resolved(name, taken[name]) for name in used if taken[name].before | taken[name].words),
+            *(f"{name} is kept apart from what would change it" for name in apart),
+        ),
         gated=tuple(dict.fromkeys(gated)),
         bounded=tuple(bounded),
     )

@@ -1,0 +1,91 @@
+"""The product of a grammar with a finite automaton over its terminals (Bar-Hillel, Perles, Shamir 1961)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol
+
+__all__ = ["Step", "product"]
+
+State = tuple[str, ...]
+Step = Callable[[State, str], Iterable[tuple[State, tuple[Symbol, ...]]]]
+
+_MOST_RULES = 12_000
+_START = "$start"
+
+
+def product(rules: Rules, step: Step, ends: Callable[[State], bool]) -> Rules | None:
+    """The texts of `rules` whose terminals lead the automaton from `()` to a state that `ends`.
+
+    Args:
+        step: from a state and a terminal to the states behind it, each with the symbols that stand for the
+            terminal on that way.
+
+    Returns:
+        The rules, or None when there would be too many.
+    """
+    made = _Product(rules, step).rules()
+    if made is None:
+        return None
+    behind, found = made
+    starts = [after for after in behind[(), rules.start] if ends(after)]
+    found += [(_START, (Symbol(_name((), rules.start, after), False),)) for after in starts]
+    return Rules(found, _START)
+
+
+def _name(before: State, origin: str, after: State) -> str:
+    return origin if not before and not after else f"{'+'.join(before)}>{origin}>{'+'.join(after)}"
+
+
+class _Product:
+    def __init__(self, rules: Rules, step: Step) -> None:
+        self.grammar, self.step = rules, step
+        # Per (state, nonterminal), the states behind its texts; and who must be looked at again for more.
+        self.behind: dict[tuple[State, str], set[State]] = {}
+        self.users: dict[tuple[State, str], set[tuple[State, str]]] = {}
+        self.queue: list[tuple[State, str]] = []
+
+    def rules(self) -> tuple[dict[tuple[State, str], set[State]], list[Rule]] | None:
+        self.reach((), self.grammar.start)
+        while self.queue:
+            key = self.queue.pop()
+            state, origin = key
+            found = {
+                after for e in self.grammar.of.get(origin, ()) for after, _ in self.paths(state, e, key)
+            }
+            if not found <= self.behind[key]:
+                self.behind[key] |= found
+                self.queue += self.users[key]
+        made: list[Rule] = []
+        for state, origin in list(self.behind):
+            for expansion in self.grammar.of.get(origin, ()):
+                for after, written in self.paths(state, expansion, None):
+                    made.append((_name(state, origin, after), written))
+            if len(made) > _MOST_RULES:
+                return None
+        return self.behind, made
+
+    def paths(
+        self, state: State, expansion: tuple[Symbol, ...], user: tuple[State, str] | None
+    ) -> list[tuple[State, tuple[Symbol, ...]]]:
+        found: list[tuple[State, tuple[Symbol, ...]]] = [(state, ())]
+        for symbol in expansion:
+            more = []
+            for at, written in found:
+                if symbol.terminal:
+                    more += [(after, written + places) for after, places in self.step(at, symbol.name)]
+                    continue
+                for after in self.reach(at, symbol.name, user):
+                    more.append((after, (*written, Symbol(_name(at, symbol.name, after), False))))
+            found = more
+        return found
+
+    def reach(self, state: State, origin: str, user: tuple[State, str] | None = None) -> list[State]:
+        key = (state, origin)
+        if key not in self.behind:
+            self.behind[key], self.users[key] = set(), set()
+            self.queue.append(key)
+        if user is not None:
+            self.users[key].add(user)
+        return sorted(self.behind[key])

@@ -1,0 +1,52 @@
+"""Terminals that must not stand next to each other.
+
+`else` followed at once by a letter is a name to lark's lexer; a string that a quote follows is another string.
+Such neighbours are kept apart by the rules: what is ignored stands between them, or they do not meet. Having
+written a terminal with nothing behind it is the state of an automaton, whose product with the grammar is
+taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xpress_struct.constraints.lark.alphabet import Alphabet
+from xpress_struct.constraints.lark.automata import Dfa
+from xpress_struct.constraints.lark.product import product
+from xpress_struct.constraints.lark.rules import Rules, Symbol
+
+__all__ = ["BARE", "SPACED", "separate"]
+
+BARE, SPACED = "$bare", "$spaced"
+"""Endings of a terminal's name: nothing that is ignored stands behind it, or something does."""
+
+_State = tuple[str, ...]
+
+
+def separate(
+    rules: Rules, dfas: Mapping[str, Dfa], apart: Mapping[str, int], between: int, alphabet: Alphabet
+) -> Rules | None:
+    """The rules in which no terminal is followed at once by what must not follow it.
+
+    Args:
+        apart: per terminal, the mask of what must not follow (characters, and the end of the text).
+        between: mask of what ignored text can begin with; 0 when nothing is ignored.
+
+    Returns:
+        The rules, whose terminals end in `BARE` or `SPACED` where it matters; None when too many.
+    """
+    groups = {name: str(mask) for name, mask in apart.items()}
+
+    def step(state: _State, terminal: str) -> list[tuple[_State, tuple[Symbol, ...]]]:
+        if state and int(state[0]) & dfas[terminal].first:
+            return []
+        if terminal not in apart:
+            return [((), (Symbol(terminal, True),))]
+        found: list[tuple[_State, tuple[Symbol, ...]]] = [
+            ((groups[terminal],), (Symbol(terminal + BARE, True),))
+        ]
+        if between and not apart[terminal] & between:
+            found.append(((), (Symbol(terminal + SPACED, True),)))
+        return found
+
+    return product(rules, step, lambda state: not state or not int(state[0]) >> alphabet.end & 1)
