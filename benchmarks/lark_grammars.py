@@ -102,7 +102,7 @@ GRAMMARS = [
     Small("name and number", 'start: (N | I)+\nN: /[a-b][a-b1]*/\nI: /1+/\n%ignore " "', "ab1 ", 6, _BASIC),
     Small("terminal of one state only", 'start: "x" A | "y" B\nA: /a+/\nB: /[ab]+/', "xyab", 5, _BASIC),
     Small("clash with what is ignored", 'start: A+\nA: /a+/\nW: /[ab]b/\n%ignore W', "ab", 8, _BASIC),
-    Small("a name that is ignored", 'start: "ab" N\nN: /[a-c]+/\n%ignore /b+/', "abc", 6, _BASIC),
+    Small("a name that is ignored", 'start: "ab" N\nN: /[a-c]+/\n%ignore /b+/', "abc", 6),
     Small("string and name", 'start: (S | N)+\nS: /"[^"]*"/\nN: /[a"]/', 'ab"', 6, _BASIC),
     Small("literal inside a regex", 'start: A B\nA: /x[ab]*/\nB: "b" | "c"', "xabc", 5, _BASIC),
     Small("assignment", 'start: (N "=" v ";")+\nv: N | I\nN: /[a-b]+/\nI: "1"\n%ignore " "', "a=1; ", 6),

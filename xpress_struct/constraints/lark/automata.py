@@ -146,7 +146,7 @@ def without_prefixes(dfa: Dfa, other: Matching, alphabet: Alphabet) -> tuple[Dfa
         if a in dfa.final and not match & end:
             final.add(state)
             forbidden |= match & sum(1 << c for c, target in enumerate(dfa.rows[a]) if target < 0)
-    return minimal(_trim(rows, final)), forbidden
+    return _trim(rows, final), forbidden
 
 
 def without_words(dfa: Dfa, other: Dfa) -> Dfa:
@@ -168,7 +168,12 @@ def without_words(dfa: Dfa, other: Dfa) -> Dfa:
         rows.append(row)
         if a in dfa.final and b not in other.final:
             final.add(state)
-    return minimal(_trim(rows, final))
+    return _trim(rows, final)
+
+
+def nothing(alphabet: Alphabet) -> Dfa:
+    """No text."""
+    return Dfa([[-1] * alphabet.size], frozenset())
 
 
 def meet(dfa: Dfa, other: Dfa) -> Dfa:

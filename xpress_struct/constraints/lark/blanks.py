@@ -16,7 +16,7 @@ from xpress_struct.constraints.lark.automata import Dfa
 __all__ = ["Ignored", "arrange"]
 
 _BLANK = cs.make([(0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0)])
-BLANKS = "$BLANKS"
+BLANKS, STRIPPED = "$blanks", "$stripped"
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,17 @@ class Ignored:
 
 
 def arrange(
-    ignored: Mapping[str, Dfa], others: Mapping[str, Dfa], alphabet: Alphabet, max_blanks: int
+    ignored: Mapping[str, Dfa],
+    others: Mapping[str, Dfa],
+    texts: Mapping[str, str],
+    alphabet: Alphabet,
+    max_blanks: int,
 ) -> Ignored:
     """Arranges the ignored terminals.
+
+    Args:
+        ignored, others: per terminal, the texts that are taken as it.
+        texts: definitions of the ignored ones.
 
     Runs of blanks are one lexeme of at most `max_blanks` characters, where lark would drop the same run in
     one way only: each ignored blank stands for any number of its characters, and no other terminal begins
@@ -57,7 +65,10 @@ def arrange(
     for dfa in blanks.values():
         marks |= _symbols(dfa)
     run = Dfa([[1 if marks >> c & 1 else -1 for c in range(alphabet.size)]] * 2, frozenset({1}))
-    rest = [dfa for name, dfa in {**usable, **others}.items() if name not in blanks]
+    stripped = {
+        name: without for name, dfa in usable.items() if name not in blanks and (without := _stripped(dfa, marks))
+    }
+    rest = [dfa for name, dfa in {**usable, **others, **stripped}.items() if name not in blanks]
     clear = all(not dfa.first & marks or not automata.not_extended(run, dfa) & marks for dfa in rest)
     if not blanks or not clear:
         return Ignored(
@@ -66,11 +77,30 @@ def arrange(
             ("runs of ignored text are not bounded",),
         )
     text = f"/{plain(rx.repeat(rx.chars(alphabet.charset(marks)), 1, max_blanks))}/"
-    comments = " | ".join(f"{{{name}}}" for name in usable if name not in blanks)
+    comments = " | ".join(
+        f"{{{name}{STRIPPED if name in stripped else ''}}}" for name in usable if name not in blanks
+    )
+    blank = plain(rx.chars(alphabet.charset(marks)))
+    made = {name + STRIPPED: f"{texts[name]} & ~(/{blank}(?s:.)*/)" for name in stripped}
     rule = f"{{{BLANKS}}}"
     if comments:
         rule = f"{rule} | {rule}? (({comments}) {rule}?)+"
-    return Ignored(rule, {BLANKS: text}, (f"runs of ignored blanks: at most {max_blanks} characters",))
+    return Ignored(rule, {BLANKS: text, **made}, (f"runs of ignored blanks: at most {max_blanks} characters",))
+
+
+def _stripped(dfa: Dfa, marks: int) -> Dfa | None:
+    """A comment that may begin with any blanks, without those; None for any other.
+
+    The blanks are then read as blanks, which a lexer that never goes back needs where no comment follows.
+    """
+    small = automata.minimal(dfa)
+    first = small.rows[0]
+    if not dfa.first & marks or any(first[c] != 0 for c in range(len(first)) if marks >> c & 1):
+        return None
+    start = [-1 if marks >> c & 1 else target for c, target in enumerate(first)]
+    # The old first state is reached again from others, so the new one is added to it.
+    shifted = [[target + 1 if target >= 0 else -1 for target in row] for row in [start, *small.rows]]
+    return Dfa(shifted, frozenset(state + 1 for state in small.final))
 
 
 def _symbols(dfa: Dfa) -> int:

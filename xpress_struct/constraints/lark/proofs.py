@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.alphabet import Alphabet
@@ -68,23 +69,33 @@ class Proofs:
             Per pair (terminal meant, terminal that lark would take), the mask of the characters that would
             have to follow.
         """
+        pairs = {
+            (name, other)
+            for context in contexts
+            for other in context.scanned - context.certain - self.ignored
+            for name in context.scanned | self.ignored
+            if other != name
+        }
         found: dict[tuple[str, str], int] = {}
-        for context in contexts:
-            uncertain = context.scanned - context.certain - self.ignored
-            for name in context.scanned | self.ignored:
-                for other in uncertain:
-                    if other == name or (name, other) in found or self._together(name, other):
-                        continue
-                    danger = self._extension(name, other) & self.follow.get(name, 0)
-                    if danger:
-                        found[name, other] = danger
+        for name, other in sorted(pairs):
+            if not self._together(name, other):
+                danger = self._extension(name, other) & self.follow.get(name, 0)
+                if danger:
+                    found[name, other] = danger
         return found
 
     def _together(self, name: str, other: str) -> bool:
         """Whether one terminal may come wherever the other may."""
-        return name in self.rules.terminals and all(
-            other in shifts for shifts in self.rules.shifts if name in shifts
-        )
+        return name in self.rules.terminals and not self._places[name] & ~self._places.get(other, 0)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Per terminal, the mask of the parser's states in which it may come."""
+        found = dict.fromkeys(self.rules.terminals, 0)
+        for place, shifts in enumerate(self.rules.shifts):
+            for name in shifts:
+                found[name] |= 1 << place
+        return found
 
     def _extension(self, name: str, other: str) -> int:
         if name not in self.dfas or other not in self.dfas:

@@ -9,8 +9,8 @@ terminals of one parser state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from xpress_struct.constraints.json_schema.regex_text import plain
 from xpress_struct.constraints.lark import automata
@@ -23,21 +23,20 @@ __all__ = ["Scanners", "Taken"]
 
 @dataclass(frozen=True)
 class Taken:
-    """The texts that a scanner takes as one terminal.
+    """The texts that a scanner takes as one terminal, by what is taken away from its own.
 
     Attributes:
-        dfa: their automaton; empty when the scanner never takes the terminal.
-        forbidden: mask of what must not follow them.
         before: names of the terminals that come first and take away texts.
         words: names of the literals whose texts it does not take.
-        derived: its expression must be made from the automaton.
+        scanned: False when only `renamed` texts are taken.
+        renamed: of a literal, what is first taken as another terminal and then called by its name: that
+            terminal, and the terminals before it.
     """
 
-    dfa: Dfa
-    forbidden: int
     before: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
-    derived: bool = False
+    scanned: bool = True
+    renamed: frozenset[tuple[str, frozenset[str]]] = frozenset()
 
 
 class Scanners:
@@ -56,14 +55,9 @@ class Scanners:
         self.ignored = frozenset(ignored)
         self._order = sorted(terminals.values(), key=_lark_order)
         self._made: dict[frozenset[str], dict[str, Taken]] = {}
-        self._taken: dict[tuple[str, frozenset[str], frozenset[str]], Taken] = {}
+        self._dfas: dict[tuple[str, Taken], tuple[Dfa, int]] = {}
         self._clash: dict[tuple[str, str], bool] = {}
         self._spelled: dict[tuple[str, str], bool] = {}
-
-    def alone(self, name: str) -> Taken:
-        """What a terminal takes when nothing competes, as with Earley's dynamic lexer."""
-        terminal = self.terminals[name]
-        return Taken(terminal.own, terminal.forbidden)
 
     def scanner(self, accepted: Iterable[str]) -> dict[str, Taken]:
         """What each of these terminals takes in a scanner of them and the ignored ones."""
@@ -76,9 +70,7 @@ class Scanners:
     def _scanner(self, names: frozenset[str]) -> dict[str, Taken]:
         present = [t for t in self._order if t.name in names]
         literals = [t for t in present if t.literal]
-        spelled = {
-            t.name: [s for s in literals if self._spells(t, s)] for t in present if not t.literal
-        }
+        spelled = {t.name: [s for s in literals if self._spells(t, s)] for t in present if not t.literal}
         embedded = {
             s.name
             for t in present
@@ -87,63 +79,66 @@ class Scanners:
         }
         order = [t for t in present if t.name not in embedded]
         result: dict[str, Taken] = {}
-        renamed: dict[str, list[Dfa]] = {}
+        renamed: dict[str, set[tuple[str, frozenset[str]]]] = {name: set() for name in embedded}
         for place, terminal in enumerate(order):
             before = frozenset(o.name for o in order[:place] if self._clashes(terminal, o))
             # A literal spells no text that is dropped anyway.
             words = [] if terminal.name in self.ignored else spelled.get(terminal.name, [])
-            result[terminal.name] = self.taken(terminal.name, before, frozenset(w.name for w in words))
-            if words:
-                left = self.taken(terminal.name, before, frozenset()).dfa
-                for word in words:
-                    renamed.setdefault(word.name, []).append(automata.meet(word.own, left))
-                    left = automata.without_words(left, word.own)
-        for name in {*embedded, *renamed}:
-            scanned = [result[name].dfa] if name in result else []
-            result[name] = self._either([*scanned, *renamed.get(name, [])], name)
+            result[terminal.name] = Taken(before, frozenset(w.name for w in words))
+            for word in words:
+                renamed.setdefault(word.name, set()).add((terminal.name, before))
+        for name, sources in renamed.items():
+            found = result.get(name, Taken(scanned=False))
+            result[name] = replace(found, renamed=frozenset(sources))
         return result
 
-    def _either(self, parts: list[Dfa], name: str) -> Taken:
-        own = self.terminals[name].own
-        joined = parts[0] if parts else Dfa([[-1] * self.alphabet.size], frozenset())
-        for part in parts[1:]:
-            joined = automata.union(joined, part)
-        return Taken(joined, 0, derived=not automata.same(joined, own))
-
-    def taken(self, name: str, before: frozenset[str], words: frozenset[str]) -> Taken:
-        """A terminal's own texts, less those that other terminals take."""
-        key = (name, before, words)
-        found = self._taken.get(key)
+    def dfa(self, name: str, taken: Taken) -> tuple[Dfa, int]:
+        """The texts, and the mask of what must not follow them."""
+        key = (name, taken)
+        found = self._dfas.get(key)
         if found is None:
-            terminal = self.terminals[name]
-            dfa, forbidden = terminal.own, terminal.forbidden
-            for other in sorted(before):
-                dfa, more = automata.without_prefixes(dfa, self.terminals[other].matching, self.alphabet)
-                forbidden |= more
-            for word in sorted(words):
-                dfa = automata.without_words(dfa, self.terminals[word].own)
-            found = self._taken[key] = Taken(dfa, forbidden, before, words)
+            found = self._dfas[key] = self._find(name, taken)
         return found
 
-    def common(self, name: str, options: list[Taken]) -> Taken:
-        """The texts that every one of several scanners takes as a terminal."""
-        if all(option == options[0] for option in options):
-            return options[0]
-        before = frozenset().union(*(option.before for option in options))
-        words = frozenset().union(*(option.words for option in options))
-        found = self.taken(name, before, words)
-        if not any(option.derived for option in options):
-            return found
-        dfa = found.dfa
-        for option in options:
-            dfa = automata.meet(dfa, option.dfa)
-        return Taken(dfa, found.forbidden, derived=True)
+    def _find(self, name: str, taken: Taken) -> tuple[Dfa, int]:
+        terminal = self.terminals[name]
+        dfa, forbidden = automata.nothing(self.alphabet), 0
+        if taken.scanned:
+            dfa, forbidden = terminal.own, terminal.forbidden
+            for other in sorted(taken.before):
+                dfa, more = automata.without_prefixes(dfa, self.terminals[other].matching, self.alphabet)
+                forbidden |= more
+            for word in sorted(taken.words):
+                dfa = automata.without_words(dfa, self.terminals[word].own)
+            dfa = automata.minimal(dfa)
+        for other, before in sorted(taken.renamed, key=str):
+            source, _ = self.dfa(other, Taken(before))
+            dfa = automata.union(dfa, automata.meet(terminal.own, source))
+        return dfa, forbidden
 
-    def expression(self, name: str, taken: Taken) -> str:
+    def common(self, name: str, options: Sequence[Taken]) -> tuple[Dfa, int, Taken | None]:
+        """What every one of several scanners takes as a terminal.
+
+        Returns:
+            The texts, what must not follow them, and how they come about; None when only the automaton tells.
+        """
+        if self.terminals[name].literal:
+            dfa, forbidden = self.dfa(name, options[0])
+            for option in options[1:]:
+                other, more = self.dfa(name, option)
+                dfa, forbidden = automata.meet(dfa, other), forbidden | more
+            return dfa, forbidden, Taken() if automata.same(dfa, self.terminals[name].own) else None
+        joined = Taken(
+            frozenset().union(*(option.before for option in options)),
+            frozenset().union(*(option.words for option in options)),
+        )
+        return *self.dfa(name, joined), joined
+
+    def expression(self, name: str, dfa: Dfa, taken: Taken | None) -> str:
         """The right side of a terminal's definition in the engine's grammar."""
         terminal = self.terminals[name]
-        if taken.derived:
-            return f"/{plain(automata.expression(taken.dfa, self.alphabet))}/"
+        if taken is None:
+            return f"/{plain(automata.expression(dfa, self.alphabet))}/"
         text = f"/{terminal.text}/"
         minus = [f"/{self._begun(other)}/" for other in sorted(taken.before)]
         minus += [f"/{self.terminals[word].text}/" for word in sorted(taken.words)]

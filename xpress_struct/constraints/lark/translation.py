@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import lark as lark_library
 
@@ -29,6 +30,14 @@ _NO_TEXT = (
     "No text is in the language of the rule {start!r}: every way through it needs a terminal that lark's lexer "
     "never takes, or does not end."
 )
+
+
+class _Found(NamedTuple):
+    """What lark's lexer takes as a terminal wherever it looks for it (see `Scanners.common`)."""
+
+    dfa: Dfa
+    forbidden: int
+    how: Taken | None
 
 
 @dataclass(frozen=True)
@@ -94,13 +103,14 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
                 apart[name] = apart.get(name, 0) | mask
     if lexer == "dynamic_complete":
         return _all_splits(parser, rules, dfas, ignored, alphabet, gated, terminals)
+    texts = {n: scanners.expression(n, taken[n].dfa, taken[n].how) for n in used if n in dfas}
     between = arrange(
         {name: dfas[name] for name in ignored if name in dfas},
         {name: dfas[name] for name in rules.terminals},
+        texts,
         alphabet,
         max_blanks,
     )
-    texts = {name: scanners.expression(name, taken[name]) for name in used if name in dfas}
     bounded = list(between.bounded)
     waits = waiting(rules, dfas, [n for n in ignored if n in dfas]) if lexer == "dynamic" else []
     fused = fuse(rules, dfas, waits) if waits and not apart else None
@@ -127,7 +137,7 @@ def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transl
         lexer,
         rewritten=tuple(f"{n}: {terminals[n].rewritten}" for n in used if terminals[n].rewritten),
         proved=(
-            *(_resolved(name, taken[name]) for name in used if taken[name].before | taken[name].words),
+            *_resolved(used, taken),
             *(f"{name} is kept apart from what would change it" for name in apart),
         ),
         gated=tuple(dict.fromkeys(gated)),
@@ -191,12 +201,12 @@ def _contexts(
     scanners: Scanners,
     rules: list[tuple[str, tuple[Symbol, ...]]],
     start: str,
-) -> tuple[list[Context], Mapping[str, Taken]]:
+) -> tuple[list[Context], Mapping[str, _Found]]:
     """The places where lark's lexer looks for terminals, and what it takes as each of them everywhere."""
     everything = frozenset(scanners.terminals)
     lexer = parser.options.lexer
     if lexer in ("dynamic", "dynamic_complete"):
-        return [], {name: scanners.alone(name) for name in everything}
+        return [], {n: _Found(t.own, t.forbidden, Taken()) for n, t in scanners.terminals.items()}
     if lexer == "basic":
         contexts = [Context(everything, names) for names in Rules(rules, start).shifts]
     else:
@@ -206,7 +216,7 @@ def _contexts(
         for name, one in scanners.scanner(scanned).items():
             if one not in options.setdefault(name, []):
                 options[name].append(one)
-    return contexts, {name: scanners.common(name, some) for name, some in options.items()}
+    return contexts, {name: _Found(*scanners.common(name, some)) for name, some in options.items()}
 
 
 def _states(parser: lark_library.Lark, everything: frozenset[str]) -> Iterable[Context]:
@@ -216,6 +226,8 @@ def _states(parser: lark_library.Lark, everything: frozenset[str]) -> Iterable[C
         yield Context(frozenset(everything & row.keys()), frozenset(everything & certain))
 
 
-def _resolved(name: str, taken: Taken) -> str:
-    others = ", ".join(sorted(taken.before | taken.words))
-    return f"{name} without the texts of {others}"
+def _resolved(used: list[str], taken: Mapping[str, _Found]) -> Iterable[str]:
+    for name in used:
+        how = taken[name].how if name in taken else None
+        if how is not None and how.before | how.words:
+            yield f"{name} without the texts of {', '.join(sorted(how.before | how.words))}"
