@@ -316,3 +316,8 @@ def ends_before(dfa: Dfa) -> int:
     for state in dfa.final:
         found &= ~sum(1 << c for c, target in enumerate(dfa.rows[state]) if target >= 0)
     return found
+
+
+def symbols(dfa: Dfa) -> int:
+    """Mask of the classes that stand in some text."""
+    return sum(1 << c for c in {c for row in dfa.rows for c, target in enumerate(row) if target >= 0})

@@ -60,10 +60,10 @@ def arrange(
     if not usable:
         return Ignored()
     blank_mask = alphabet.mask(_BLANK)
-    blanks = {name: dfa for name, dfa in usable.items() if not _symbols(dfa) & ~blank_mask and _plain(dfa)}
+    blanks = {name: dfa for name, dfa in usable.items() if not automata.symbols(dfa) & ~blank_mask and _plain(dfa)}
     marks = 0
     for dfa in blanks.values():
-        marks |= _symbols(dfa)
+        marks |= automata.symbols(dfa)
     run = Dfa([[1 if marks >> c & 1 else -1 for c in range(alphabet.size)]] * 2, frozenset({1}))
     stripped = {
         name: without for name, dfa in usable.items() if name not in blanks and (without := _stripped(dfa, marks))
@@ -101,10 +101,6 @@ def _stripped(dfa: Dfa, marks: int) -> Dfa | None:
     # The old first state is reached again from others, so the new one is added to it.
     shifted = [[target + 1 if target >= 0 else -1 for target in row] for row in [start, *small.rows]]
     return Dfa(shifted, frozenset(state + 1 for state in small.final))
-
-
-def _symbols(dfa: Dfa) -> int:
-    return sum(1 << c for c in {c for row in dfa.rows for c, target in enumerate(row) if target >= 0})
 
 
 def _plain(dfa: Dfa) -> bool:

@@ -14,6 +14,7 @@ from llguidance import LLMatcher
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.lark.faults import not_lark
 from xpress_struct.constraints.lark.gate import GatedMatcher, Judge
+from xpress_struct.constraints.lark.indentation import read_indenter
 from xpress_struct.constraints.lark.reading import check_options, load, read_text
 from xpress_struct.constraints.lark.report import LarkReport
 from xpress_struct.constraints.lark.translation import translate
@@ -38,6 +39,8 @@ def lark(
     postlex: Any = None,
     g_regex_flags: int = 0,
     max_blanks: int = 32,
+    indent: int = 4,
+    max_depth: int = 6,
 ) -> Constraint:
     """A constraint: the text is parsed by `lark` with this grammar and these options.
 
@@ -48,6 +51,7 @@ def lark(
         start: the rule to begin with. Of a Lark object with several start rules, the one meant.
         parser, lexer, import_paths, postlex, g_regex_flags: as in `lark.Lark`, with the same defaults.
         max_blanks: longest run of ignored blanks, in characters; lark itself has no bound.
+        indent, max_depth: with an Indenter, the spaces of one level of indentation, and the deepest level.
 
     Returns:
         A constraint whose value is the text. Its `report` says what was rewritten, proved, gated and
@@ -58,8 +62,9 @@ def lark(
         UnsupportedFeatureError: it uses what cannot be enforced; with the feature's name.
         CompileLimitError: it is too large.
     """
-    if max_blanks < 1:
-        raise ArgumentError(f"max_blanks is {max_blanks}; at least one blank must be possible.")
+    for name, value in (("max_blanks", max_blanks), ("indent", indent), ("max_depth", max_depth)):
+        if value < 1:
+            raise ArgumentError(f"{name} is {value}; it must be at least 1.")
     if isinstance(grammar, lark_library.Lark):
         loaded = grammar
         starts = loaded.options.start
@@ -86,7 +91,7 @@ def lark(
                 raise
             return Constraint("lark", LLMatcher.grammar_from_lark(text), str)
     check_options(loaded)
-    made = translate(loaded, start, max_blanks)
+    made = translate(loaded, start, max_blanks, read_indenter(loaded.options.postlex, indent, max_depth))
     judge = Judge(loaded, start)
     return Constraint(
         "lark",

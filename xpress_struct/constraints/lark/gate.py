@@ -35,7 +35,8 @@ class Judge:
         with self._lock:
             try:
                 self._parser.parse(text, start=self._start)
-            except (lark_library.exceptions.LarkError, AssertionError) as error:
+            except (lark_library.exceptions.LarkError, AssertionError, IndexError) as error:
+                # The last two come from an Indenter, of brackets and line breaks that it does not expect.
                 return f"{type(error).__name__}: {error}"
         return ""
 

@@ -15,23 +15,33 @@ _MOST_RULES = 12_000
 _START = "$start"
 
 
-def product(rules: Rules, step: Step, ends: Callable[[State], bool]) -> Rules | None:
-    """The texts of `rules` whose terminals lead the automaton from `()` to a state that `ends`.
+def product(
+    rules: Rules,
+    step: Step,
+    ends: Callable[[State], bool],
+    *,
+    initial: State = (),
+    keeps: frozenset[str] = frozenset(),
+    settled: Callable[[State], bool] = lambda state: True,
+) -> Rules | None:
+    """The texts of `rules` whose terminals lead the automaton from `initial` to a state that `ends`.
 
     Args:
         step: from a state and a terminal to the states behind it, each with the symbols that stand for the
             terminal on that way.
+        keeps: nonterminals whose terminals never change the state; they are not copied.
+        settled: the states in which those may stand (their empty text may stand everywhere).
 
     Returns:
         The rules, or None when there would be too many.
     """
-    made = _Product(rules, step).rules()
+    found = _Product(rules, step, keeps, settled)
+    made = found.rules(initial)
     if made is None:
         return None
-    behind, found = made
-    starts = [after for after in behind[(), rules.start] if ends(after)]
-    found += [(_START, (Symbol(_name((), rules.start, after), False),)) for after in starts]
-    return Rules(found, _START)
+    starts = [after for after in found.reach(initial, rules.start) if ends(after)]
+    made += [(_START, (Symbol(_name(initial, rules.start, after), False),)) for after in starts]
+    return Rules(made, _START)
 
 
 def _name(before: State, origin: str, after: State) -> str:
@@ -39,15 +49,17 @@ def _name(before: State, origin: str, after: State) -> str:
 
 
 class _Product:
-    def __init__(self, rules: Rules, step: Step) -> None:
-        self.grammar, self.step = rules, step
+    def __init__(
+        self, rules: Rules, step: Step, keeps: frozenset[str], settled: Callable[[State], bool]
+    ) -> None:
+        self.grammar, self.step, self.keeps, self.settled = rules, step, keeps, settled
         # Per (state, nonterminal), the states behind its texts; and who must be looked at again for more.
         self.behind: dict[tuple[State, str], set[State]] = {}
         self.users: dict[tuple[State, str], set[tuple[State, str]]] = {}
         self.queue: list[tuple[State, str]] = []
 
-    def rules(self) -> tuple[dict[tuple[State, str], set[State]], list[Rule]] | None:
-        self.reach((), self.grammar.start)
+    def rules(self, initial: State) -> list[Rule] | None:
+        self.reach(initial, self.grammar.start)
         while self.queue:
             key = self.queue.pop()
             state, origin = key
@@ -57,14 +69,14 @@ class _Product:
             if not found <= self.behind[key]:
                 self.behind[key] |= found
                 self.queue += self.users[key]
-        made: list[Rule] = []
+        made = [rule for rule in self.grammar.all if rule[0] in self.keeps]
         for state, origin in list(self.behind):
             for expansion in self.grammar.of.get(origin, ()):
                 for after, written in self.paths(state, expansion, None):
                     made.append((_name(state, origin, after), written))
             if len(made) > _MOST_RULES:
                 return None
-        return self.behind, made
+        return made
 
     def paths(
         self, state: State, expansion: tuple[Symbol, ...], user: tuple[State, str] | None
@@ -75,6 +87,12 @@ class _Product:
             for at, written in found:
                 if symbol.terminal:
                     more += [(after, written + places) for after, places in self.step(at, symbol.name)]
+                    continue
+                if symbol.name in self.keeps:
+                    if self.settled(at):
+                        more.append((at, (*written, symbol)))
+                    elif symbol.name in self.grammar.nullable:
+                        more.append((at, written))
                     continue
                 for after in self.reach(at, symbol.name, user):
                     more.append((after, (*written, Symbol(_name(at, symbol.name, after), False))))

@@ -14,7 +14,7 @@ from functools import cached_property
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.alphabet import Alphabet
 from xpress_struct.constraints.lark.automata import Dfa
-from xpress_struct.constraints.lark.rules import END, Rules
+from xpress_struct.constraints.lark.rules import END, Rule, Rules
 
 __all__ = ["Context", "Proofs"]
 
@@ -32,28 +32,40 @@ class Context:
     certain: frozenset[str]
 
 
+def _without(rules: list[Rule], silent: frozenset[str]) -> list[Rule]:
+    return [(origin, tuple(s for s in expansion if s.name not in silent)) for origin, expansion in rules]
+
+
 class Proofs:
     """Looks for texts that lark would split differently.
 
     Args:
         dfas: per terminal (ignored ones included), the texts that are emitted as it.
         ignored: names of the terminals that are dropped between others.
+        silent: terminals that have no text of their own.
 
     Attributes:
         follow: per terminal, the mask of what may stand behind it (characters, and the end).
     """
 
     def __init__(
-        self, rules: Rules, dfas: Mapping[str, Dfa], alphabet: Alphabet, ignored: Iterable[str]
+        self,
+        rules: Rules,
+        dfas: Mapping[str, Dfa],
+        alphabet: Alphabet,
+        ignored: Iterable[str],
+        *,
+        silent: Iterable[str] = (),
     ) -> None:
         self.rules, self.dfas, self.alphabet = rules, dfas, alphabet
         self.ignored = frozenset(ignored)
         self._extends: dict[tuple[str, str], int] = {}
         everything = [*rules.terminals, *self.ignored]
+        spoken = Rules(_without(rules.all, frozenset(silent)), rules.start) if silent else rules
         self.follow: dict[str, int] = {name: self._first(everything) | 1 << alphabet.end for name in self.ignored}
-        for name in rules.terminals:
-            mask = self._first([*rules.follow[name], *self.ignored])
-            self.follow[name] = mask | (END in rules.follow[name]) << alphabet.end
+        for name in spoken.terminals:
+            mask = self._first([*spoken.follow[name], *self.ignored])
+            self.follow[name] = mask | (END in spoken.follow[name]) << alphabet.end
 
     def _first(self, names: Iterable[str]) -> int:
         mask = 0

@@ -15,22 +15,30 @@ from xpress_struct.constraints.lark.automata import Dfa
 from xpress_struct.constraints.lark.product import product
 from xpress_struct.constraints.lark.rules import Rules, Symbol
 
-__all__ = ["BARE", "SPACED", "separate"]
+__all__ = ["BARE", "INSIDE", "SPACED", "separate"]
 
-BARE, SPACED = "$bare", "$spaced"
-"""Endings of a terminal's name: nothing that is ignored stands behind it, or something does."""
+BARE, SPACED, INSIDE = "$bare", "$spaced", "$inside"
+"""Endings of a symbol's name: nothing that is ignored stands behind it, or something does; and it stands
+inside brackets (under an Indenter)."""
 
 _State = tuple[str, ...]
 
 
 def separate(
-    rules: Rules, dfas: Mapping[str, Dfa], apart: Mapping[str, int], between: int, alphabet: Alphabet
+    rules: Rules,
+    dfas: Mapping[str, Dfa],
+    apart: Mapping[str, int],
+    between: int,
+    alphabet: Alphabet,
+    *,
+    silent: frozenset[str] = frozenset(),
 ) -> Rules | None:
     """The rules in which no terminal is followed at once by what must not follow it.
 
     Args:
         apart: per terminal, the mask of what must not follow (characters, and the end of the text).
         between: mask of what ignored text can begin with; 0 when nothing is ignored.
+        silent: terminals that have no text of their own.
 
     Returns:
         The rules, whose terminals end in `BARE` or `SPACED` where it matters; None when too many.
@@ -38,6 +46,8 @@ def separate(
     groups = {name: str(mask) for name, mask in apart.items()}
 
     def step(state: _State, terminal: str) -> list[tuple[_State, tuple[Symbol, ...]]]:
+        if terminal in silent:
+            return [(state, (Symbol(terminal, True),))]
         if state and int(state[0]) & dfas[terminal].first:
             return []
         if terminal not in apart:

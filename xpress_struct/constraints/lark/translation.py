@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import lark as lark_library
 
 from xpress_struct.constraints.json_schema import regular as rx
 from xpress_struct.constraints.lark import automata
-from xpress_struct.constraints.lark.alphabet import Alphabet
-from xpress_struct.constraints.lark.automata import Dfa
-from xpress_struct.constraints.lark.blanks import arrange
+from xpress_struct.constraints.lark.blanks import Ignored, arrange
 from xpress_struct.constraints.lark.characterwise import by_characters
-from xpress_struct.constraints.lark.emission import write_grammar
+from xpress_struct.constraints.lark.contexts import contexts_of, rules_of, taken_everywhere
+from xpress_struct.constraints.lark.emission import plain_name, write_grammar
 from xpress_struct.constraints.lark.fusing import fuse, waiting
+from xpress_struct.constraints.lark.indentation import Blocks, indented
 from xpress_struct.constraints.lark.proofs import Context, Proofs
 from xpress_struct.constraints.lark.report import LarkReport
-from xpress_struct.constraints.lark.rules import Rules, Symbol
-from xpress_struct.constraints.lark.scanners import Scanners, Taken
-from xpress_struct.constraints.lark.separation import BARE, SPACED, separate
-from xpress_struct.constraints.lark.terminals import Terminal, read_terminals
+from xpress_struct.constraints.lark.rules import Rules
+from xpress_struct.constraints.lark.scanners import Scanners
+from xpress_struct.constraints.lark.separation import INSIDE, separate
+from xpress_struct.constraints.lark.terminals import read_terminals
 from xpress_struct.errors import CompileLimitError, GrammarError, UnsupportedFeatureError
 
 __all__ = ["Translation", "translate"]
-
-_NO_TEXT = (
-    "No text is in the language of the rule {start!r}: every way through it needs a terminal that lark's lexer "
-    "never takes, or does not end."
-)
-
-
-class _Found(NamedTuple):
-    """What lark's lexer takes as a terminal wherever it looks for it (see `Scanners.common`)."""
-
-    dfa: Dfa
-    forbidden: int
-    how: Taken | None
 
 
 @dataclass(frozen=True)
@@ -48,12 +34,13 @@ class Translation:
     report: LarkReport
 
 
-def translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Translation:
+def translate(parser: lark_library.Lark, start: str, max_blanks: int, blocks: Blocks | None) -> Translation:
     """Translates a loaded grammar.
 
     Args:
         start: one of its start symbols.
         max_blanks: longest run of ignored blanks, in characters.
+        blocks: its indentation.
 
     Raises:
         UnsupportedFeatureError: a part of it cannot be enforced.
@@ -61,173 +48,193 @@ def translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Transla
         CompileLimitError: it is too large.
     """
     try:
-        return _translate(parser, start, max_blanks)
+        return _Translator(parser, start, max_blanks, blocks).run()
     except rx.TooComplexError as error:
         raise CompileLimitError(f"The grammar is larger than the limits allow: {error}.") from None
 
 
-def _translate(parser: lark_library.Lark, start: str, max_blanks: int) -> Translation:
-    lexer = str(parser.options.lexer)
-    ignored = list(parser.ignore_tokens)
-    plain_rules = _rules(parser)
-    terminals, alphabet = read_terminals(parser.terminals, parser.options.g_regex_flags)
-    declared = {s.name for _, e in plain_rules for s in e if s.terminal} - terminals.keys()
-    if declared:
-        name = min(declared)
-        raise UnsupportedFeatureError(
-            f"The terminal {name} is declared without a pattern (%declare), and nothing says how it is found.",
-            feature=f"%declare {name}",
+class _Translator:
+    """One translation. The steps of `run` change `rules` and `texts` and note what they did."""
+
+    def __init__(
+        self, parser: lark_library.Lark, start: str, max_blanks: int, blocks: Blocks | None
+    ) -> None:
+        self.parser, self.start, self.max_blanks, self.blocks = parser, start, max_blanks, blocks
+        self.lexer = str(parser.options.lexer)
+        self.terminals, self.alphabet = read_terminals(parser.terminals, parser.options.g_regex_flags)
+        self.silent = frozenset((blocks.indent, blocks.dedent)) if blocks else frozenset()
+        plain_rules = rules_of(parser)
+        self._check_declared({s.name for _, e in plain_rules for s in e if s.terminal})
+        scanners = Scanners(
+            self.terminals, self.alphabet, parser.ignore_tokens, parser.options.g_regex_flags
         )
-    scanners = Scanners(terminals, alphabet, ignored, parser.options.g_regex_flags)
-    contexts, taken = _contexts(parser, scanners, plain_rules, start)
-    dfas = {name: one.dfa for name, one in taken.items() if not one.dfa.empty}
-    rules = _ending(Rules(plain_rules, start, terminals.keys() - dfas.keys()), dfas, alphabet, ignored, lexer)
-    if rules.empty:
-        raise GrammarError(_NO_TEXT.format(start=start))
-    proofs = Proofs(rules, dfas, alphabet, ignored)
-    used = [name for name in terminals if name in rules.terminals or name in ignored]
-    gated = [f"{name}: {terminals[name].inexact}" for name in used if terminals[name].inexact]
-    apart: dict[str, int] = {}
-    for (name, other), mask in proofs.longer(contexts).items():
-        if name in ignored:
-            gated.append(f"lark's lexer may take {other} where {name} is ignored")
-        else:
-            apart[name] = apart.get(name, 0) | mask
-    shifts = [Context(frozenset(), names) for names in rules.shifts]
-    for name in used:
-        if name in taken:
-            mask = proofs.followed(name, taken[name].forbidden, shifts)
-            if mask and name in ignored:
-                gated.append(f"what follows {name}, which is ignored, decides whether it matches")
-            elif mask:
-                apart[name] = apart.get(name, 0) | mask
-    if lexer == "dynamic_complete":
-        return _all_splits(parser, rules, dfas, ignored, alphabet, gated, terminals)
-    texts = {n: scanners.expression(n, taken[n].dfa, taken[n].how) for n in used if n in dfas}
-    between = arrange(
-        {name: dfas[name] for name in ignored if name in dfas},
-        {name: dfas[name] for name in rules.terminals},
-        texts,
-        alphabet,
-        max_blanks,
-    )
-    bounded = list(between.bounded)
-    waits = waiting(rules, dfas, [n for n in ignored if n in dfas]) if lexer == "dynamic" else []
-    fused = fuse(rules, dfas, waits) if waits and not apart else None
-    if fused is not None:
-        rules = fused
-        for name in rules.terminals - texts.keys():
-            texts[name] = "/" + "".join(f"(?:{terminals[part].text})" for part in name.split("+")) + "/"
-    elif waits:
-        bounded.append(f"without a blank behind them, {', '.join(waits)} end where nothing reads on")
-    if apart:
-        begins = sum(1 << c for c in range(alphabet.size) if any(dfas[n].first >> c & 1 for n in dfas if n in ignored))
-        separated = separate(rules, dfas, apart, begins, alphabet)
-        if separated is None:
-            gated += [f"what follows {name} decides what lark's lexer takes" for name in apart]
-        elif separated.empty:
-            raise GrammarError(_NO_TEXT.format(start=start))
-        else:
-            rules = separated
-    kept = {n.removesuffix(BARE).removesuffix(SPACED) for n in rules.terminals} | between.used
-    texts = {name: text for name, text in {**texts, **between.terminals}.items() if name in kept}
-    grammar = write_grammar(rules, texts, between.rule)
-    report = LarkReport(
-        str(parser.options.parser),
-        lexer,
-        rewritten=tuple(f"{n}: {terminals[n].rewritten}" for n in used if terminals[n].rewritten),
-        proved=(
-            *_resolved(used, taken),
-            *(f"{name} is kept apart from what would change it" for name in apart),
-        ),
-        gated=tuple(dict.fromkeys(gated)),
-        bounded=tuple(bounded),
-    )
-    return Translation(grammar, report)
-
-
-def _ending(
-    rules: Rules, dfas: Mapping[str, Dfa], alphabet: Alphabet, ignored: list[str], lexer: str
-) -> Rules:
-    """The rules without terminals that swallow whatever could follow them, so that they never end."""
-    while lexer != "dynamic_complete":
-        endless = {
-            name
-            for name, follow in Proofs(rules, dfas, alphabet, ignored).follow.items()
-            if name in rules.terminals and not automata.stops(dfas[name], alphabet) & follow
+        self.contexts = contexts_of(parser, frozenset(self.terminals), plain_rules, start)
+        self.taken = taken_everywhere(scanners, self.contexts)
+        self.dfas = {name: one.dfa for name, one in self.taken.items() if not one.dfa.empty}
+        self.ignored = [name for name in parser.ignore_tokens if name in self.dfas]
+        # Inside brackets a line break is dropped too.
+        self.dropped = [*self.ignored, blocks.newline] if blocks else self.ignored
+        self.rules = Rules(plain_rules, start, self.terminals.keys() - self.dfas.keys())
+        self._end_all()
+        self.used = [n for n in self.terminals if n in self.rules.terminals or n in self.dropped]
+        self.texts = {
+            n: scanners.expression(n, self.taken[n].dfa, self.taken[n].how)
+            for n in self.used
+            if n in self.dfas
         }
-        if not endless:
-            break
-        rules = Rules(rules.all, rules.start, endless)
-    return rules
+        self.gated = [f"{n}: {self.terminals[n].inexact}" for n in self.used if self.terminals[n].inexact]
+        self.bounded: list[str] = []
+        self.apart: dict[str, int] = {}
 
+    def run(self) -> Translation:
+        self._find_neighbours()
+        if self.lexer == "dynamic_complete":
+            return self._all_splits()
+        between = arrange(
+            {name: self.dfas[name] for name in self.ignored},
+            {name: self.dfas[name] for name in self.rules.terminals - self.silent},
+            self.texts,
+            self.alphabet,
+            self.max_blanks,
+        )
+        self.bounded += between.bounded
+        if self.lexer == "dynamic":
+            self._join()
+        if self.apart:
+            self._separate()
+        if self.blocks:
+            self._indent(self.blocks)
+        return self._written(between)
 
-def _all_splits(
-    parser: lark_library.Lark,
-    rules: Rules,
-    dfas: Mapping[str, Dfa],
-    ignored: list[str],
-    alphabet: Alphabet,
-    gated: list[str],
-    terminals: Mapping[str, Terminal],
-) -> Translation:
-    dropped = [name for name in ignored if name in dfas]
-    starts = 0
-    for name in rules.terminals:
-        starts |= dfas[name].first
-    # lark drops as much as a pattern takes at once; that is seen only where a token could begin inside it.
-    for name in dropped:
-        if any(starts >> c & 1 for row in dfas[name].rows for c, target in enumerate(row) if target >= 0):
-            gated.append(f"a terminal may begin inside {name}, which is ignored")
-    made, classes = by_characters(rules, dfas, dropped, alphabet)
-    report = LarkReport(
-        str(parser.options.parser),
-        str(parser.options.lexer),
-        rewritten=tuple(f"{n}: {t.rewritten}" for n, t in terminals.items() if t.rewritten),
-        gated=tuple(dict.fromkeys(gated)),
-        bounded=("runs of ignored text are not bounded",) if dropped else (),
-    )
-    return Translation(write_grammar(Rules(made, "$start"), classes, ""), report)
+    def _check_declared(self, used: set[str]) -> None:
+        declared = used - self.terminals.keys() - self.silent
+        if declared:
+            name = min(declared)
+            raise UnsupportedFeatureError(
+                f"The terminal {name} is declared without a pattern (%declare), and no postlex= says how it is "
+                "found.",
+                feature=f"%declare {name}",
+            )
 
+    def _end_all(self) -> None:
+        """Drops the terminals that swallow whatever could follow them, so that they never end."""
+        while self.lexer != "dynamic_complete":
+            if self.rules.empty:
+                self._nothing_left()
+            follow = self._proofs().follow
+            endless = {
+                name
+                for name in self.rules.terminals - self.silent
+                if not automata.stops(self.dfas[name], self.alphabet) & follow[name]
+            }
+            if not endless:
+                return
+            self.rules = Rules(self.rules.all, self.rules.start, endless)
 
-def _rules(parser: lark_library.Lark) -> list[tuple[str, tuple[Symbol, ...]]]:
-    return [
-        (rule.origin.name, tuple(Symbol(s.name, s.is_term) for s in rule.expansion)) for rule in parser.rules
-    ]
+    def _nothing_left(self) -> None:
+        raise GrammarError(
+            f"No text is in the language of the rule {self.start!r}: every way through it needs a terminal that "
+            "lark's lexer never takes there, or does not end."
+        )
 
+    def _proofs(self) -> Proofs:
+        return Proofs(self.rules, self.dfas, self.alphabet, self.dropped, silent=self.silent)
 
-def _contexts(
-    parser: lark_library.Lark,
-    scanners: Scanners,
-    rules: list[tuple[str, tuple[Symbol, ...]]],
-    start: str,
-) -> tuple[list[Context], Mapping[str, _Found]]:
-    """The places where lark's lexer looks for terminals, and what it takes as each of them everywhere."""
-    everything = frozenset(scanners.terminals)
-    lexer = parser.options.lexer
-    if lexer in ("dynamic", "dynamic_complete"):
-        return [], {n: _Found(t.own, t.forbidden, Taken()) for n, t in scanners.terminals.items()}
-    if lexer == "basic":
-        contexts = [Context(everything, names) for names in Rules(rules, start).shifts]
-    else:
-        contexts = list(_states(parser, everything))
-    options: dict[str, list[Taken]] = {}
-    for scanned in {context.scanned for context in contexts}:
-        for name, one in scanners.scanner(scanned).items():
-            if one not in options.setdefault(name, []):
-                options[name].append(one)
-    return contexts, {name: _Found(*scanners.common(name, some)) for name, some in options.items()}
+    def _find_neighbours(self) -> None:
+        """Finds the terminals that must be kept apart from what would change how lark reads them."""
+        proofs = self._proofs()
+        for (name, other), mask in proofs.longer(self.contexts).items():
+            if name in self.ignored:
+                self.gated.append(f"lark's lexer may take {other} where {name} is ignored")
+            else:
+                self.apart[name] = self.apart.get(name, 0) | mask
+        shifts = [Context(frozenset(), names) for names in self.rules.shifts]
+        for name in self.texts:
+            mask = proofs.followed(name, self.taken[name].forbidden, shifts)
+            if mask and name in self.ignored:
+                self.gated.append(f"what follows {name}, which is ignored, decides whether it matches")
+            elif mask:
+                self.apart[name] = self.apart.get(name, 0) | mask
+        if self.blocks and self.blocks.newline in self.dfas:
+            newline = self.blocks.newline
+            mask = ~automata.ends_before(self.dfas[newline]) & ((1 << self.alphabet.size) - 1)
+            self.apart[newline] = self.apart.get(newline, 0) | mask
 
+    def _join(self) -> None:
+        waits = waiting(self.rules, self.dfas, self.ignored)
+        joined = fuse(self.rules, self.dfas, waits) if waits and not self.apart else None
+        if joined is not None:
+            self.rules = joined
+            for name in joined.terminals - self.texts.keys():
+                parts = (self.terminals[part].text for part in name.split("+"))
+                self.texts[name] = "/" + "".join(f"(?:{part})" for part in parts) + "/"
+        elif waits:
+            self.bounded.append(f"{', '.join(waits)}: only where no other terminal reads on behind them")
 
-def _states(parser: lark_library.Lark, everything: frozenset[str]) -> Iterable[Context]:
-    table = parser.parser.parser._parse_table  # lark has no public way to its parse table
-    for row in table.states.values():
-        certain = frozenset(name for name, (action, _) in row.items() if str(action) == "Shift")
-        yield Context(frozenset(everything & row.keys()), frozenset(everything & certain))
+    def _separate(self) -> None:
+        begins = 0
+        for name in self.ignored:
+            begins |= self.dfas[name].first
+        made = separate(self.rules, self.dfas, self.apart, begins, self.alphabet, silent=self.silent)
+        if made is None:
+            self.gated += [f"what follows {name} decides what lark's lexer takes" for name in self.apart]
+        elif made.empty:
+            self._nothing_left()
+        else:
+            self.rules = made
 
+    def _indent(self, blocks: Blocks) -> None:
+        made = indented(self.rules, blocks)
+        if made is None:
+            raise CompileLimitError(
+                f"{blocks.depth} levels of indentation make the grammar larger than the limits allow; pass a "
+                "smaller max_depth."
+            )
+        if made.empty:
+            self._nothing_left()
+        self.rules = made
+        self.texts.update(blocks.texts(self.texts[blocks.newline]))
+        self.bounded += blocks.bounds
 
-def _resolved(used: list[str], taken: Mapping[str, _Found]) -> Iterable[str]:
-    for name in used:
-        how = taken[name].how if name in taken else None
-        if how is not None and how.before | how.words:
-            yield f"{name} without the texts of {', '.join(sorted(how.before | how.words))}"
+    def _written(self, between: Ignored) -> Translation:
+        inside = ""
+        if self.blocks:
+            inside = f"{{{self.blocks.newline}{INSIDE}}}"
+        kept = {plain_name(name) for name in self.rules.terminals} | between.used
+        kept |= {inside.strip("{}")} if any(n.endswith(INSIDE) for n in self.rules.terminals) else set()
+        texts = {n: text for n, text in {**self.texts, **between.terminals}.items() if n in kept}
+        grammar = write_grammar(self.rules, texts, between.rule, inside if inside.strip("{}") in kept else "")
+        return Translation(grammar, self._report())
+
+    def _all_splits(self) -> Translation:
+        """For the lexer "dynamic_complete"."""
+        starts = 0
+        for name in self.rules.terminals:
+            starts |= self.dfas[name].first
+        # lark drops as much as a pattern takes; that is seen only where a token could begin inside it.
+        for name in self.ignored:
+            if automata.symbols(self.dfas[name]) & starts:
+                self.gated.append(f"a terminal may begin inside {name}, which is ignored")
+        made, classes = by_characters(self.rules, self.dfas, self.ignored, self.alphabet)
+        self.rules, self.apart = Rules(made, "$start"), {}
+        if self.ignored:
+            self.bounded.append("runs of ignored text are not bounded")
+        return Translation(write_grammar(self.rules, classes, ""), self._report())
+
+    def _report(self) -> LarkReport:
+        return LarkReport(
+            str(self.parser.options.parser),
+            self.lexer,
+            rewritten=tuple(
+                f"{n}: {self.terminals[n].rewritten}" for n in self.used if self.terminals[n].rewritten
+            ),
+            proved=(*self._resolved(), *(f"{name} is kept apart from what would change it" for name in self.apart)),
+            gated=tuple(dict.fromkeys(self.gated)),
+            bounded=tuple(self.bounded),
+        )
+
+    def _resolved(self) -> Iterable[str]:
+        for name in self.used:
+            how = self.taken[name].how if name in self.taken else None
+            if how is not None and how.before | how.words:
+                yield f"{name} without the texts of {', '.join(sorted(how.before | how.words))}"
