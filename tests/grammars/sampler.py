@@ -22,6 +22,7 @@ else:
 
 _LETTERS = "abcxyzTQ059_ .,-'\"#\\{}[]()=:;éß\n\t"
 _TRIES = 500
+_NEWLINE, _BLOCKS = "_NEWLINE", {"_INDENT": 1, "_DEDENT": -1}
 
 
 class Sampler:
@@ -45,7 +46,19 @@ class Sampler:
 
     def text(self) -> str:
         """One text."""
-        return "".join(self.draw(name) for name in self.terminals())
+        pieces, depth = list[str](), 0
+        names = self.terminals()
+        for place, name in enumerate(names):
+            if name == _NEWLINE:
+                # The blanks at the end of a line feed say which blocks begin and end there.
+                for following in names[place + 1 :]:
+                    if following not in _BLOCKS:
+                        break
+                    depth += _BLOCKS[following]
+                pieces.append(self._random.choice(("\n", "\n\n", "  # why\n")) + "  " * depth)
+            elif name not in _BLOCKS:
+                pieces.append(self.draw(name))
+        return "".join(pieces)
 
     def terminals(self) -> list[str]:
         """Names of the terminals of one text."""

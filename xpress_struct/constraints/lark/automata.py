@@ -321,3 +321,25 @@ def ends_before(dfa: Dfa) -> int:
 def symbols(dfa: Dfa) -> int:
     """Mask of the classes that stand in some text."""
     return sum(1 << c for c in {c for row in dfa.rows for c, target in enumerate(row) if target >= 0})
+
+
+def carried_on(dfa: Dfa, newline: int, blanks: int) -> int:
+    """Mask of the characters that carry on a text which ends with a line feed and blanks.
+
+    Args:
+        newline: the class of the line feed.
+        blanks: mask of the blanks.
+    """
+    seen, stack, found = {(0, False)}, [(0, False)], 0
+    while stack:
+        state, fresh = stack.pop()
+        for symbol, target in enumerate(dfa.rows[state]):
+            if target < 0:
+                continue
+            if fresh and state in dfa.final:
+                found |= 1 << symbol
+            key = (target, symbol == newline or (fresh and bool(blanks >> symbol & 1)))
+            if key not in seen:
+                seen.add(key)
+                stack.append(key)
+    return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol
+from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol, merged
 
 __all__ = ["Step", "product"]
 
 State = tuple[str, ...]
 Step = Callable[[State, str], Iterable[tuple[State, tuple[Symbol, ...]]]]
 
-_MOST_RULES = 12_000
+_MOST_RULES = 60_000
 _START = "$start"
 
 
@@ -33,7 +33,7 @@ def product(
         settled: the states in which those may stand (their empty text may stand everywhere).
 
     Returns:
-        The rules, or None when there would be too many.
+        The rules, or None when there would be too many on the way.
     """
     found = _Product(rules, step, keeps, settled)
     made = found.rules(initial)
@@ -41,7 +41,7 @@ def product(
         return None
     starts = [after for after in found.reach(initial, rules.start) if ends(after)]
     made += [(_START, (Symbol(_name(initial, rules.start, after), False),)) for after in starts]
-    return Rules(made, _START)
+    return merged(Rules(made, _START))
 
 
 def _name(before: State, origin: str, after: State) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["END", "Rule", "Rules", "Symbol"]
+__all__ = ["END", "Rule", "Rules", "Symbol", "merged"]
 
 END = "$END"
 
@@ -165,3 +165,40 @@ def _useful(rules: list[Rule], start: str, dead: frozenset[str]) -> list[Rule]:
                     reached.add(symbol.name)
                     stack.append(symbol.name)
     return [(o, e) for o, e in kept if o in reached]
+
+
+def merged(rules: Rules) -> Rules:
+    """The same texts, with nonterminals that have the same rules made one."""
+    names = sorted(rules.of)
+    block = dict.fromkeys(names, 0)
+    count = 1
+    while True:
+        keys: dict[object, int] = {}
+        block = {
+            name: keys.setdefault(
+                (
+                    block[name],
+                    frozenset(
+                        tuple(s.name if s.terminal else block[s.name] for s in expansion)
+                        for expansion in rules.of[name]
+                    ),
+                ),
+                len(keys),
+            )
+            for name in names
+        }
+        if len(keys) == count:
+            break
+        count = len(keys)
+    shown: dict[int, str] = {}
+    for name in [rules.start, *names]:
+        shown.setdefault(block[name], name)
+    kept = set(shown.values())
+    return Rules(
+        [
+            (origin, tuple(s if s.terminal else Symbol(shown[block[s.name]], False) for s in expansion))
+            for origin, expansion in rules.all
+            if origin in kept
+        ],
+        rules.start,
+    )

@@ -43,20 +43,32 @@ def separate(
     Returns:
         The rules, whose terminals end in `BARE` or `SPACED` where it matters; None when too many.
     """
-    groups = {name: str(mask) for name, mask in apart.items()}
+    masks = _grouped(apart)
+    groups = {name: str(mask) for name, mask in masks.items()}
 
     def step(state: _State, terminal: str) -> list[tuple[_State, tuple[Symbol, ...]]]:
         if terminal in silent:
             return [(state, (Symbol(terminal, True),))]
         if state and int(state[0]) & dfas[terminal].first:
             return []
-        if terminal not in apart:
+        if terminal not in masks:
             return [((), (Symbol(terminal, True),))]
         found: list[tuple[_State, tuple[Symbol, ...]]] = [
             ((groups[terminal],), (Symbol(terminal + BARE, True),))
         ]
-        if between and not apart[terminal] & between:
+        if between and not masks[terminal] & between:
             found.append(((), (Symbol(terminal + SPACED, True),)))
         return found
 
     return product(rules, step, lambda state: not state or not int(state[0]) >> alphabet.end & 1)
+
+
+def _grouped(apart: Mapping[str, int]) -> dict[str, int]:
+    """The masks, those that overlap made one: every two different ones make the product larger."""
+    groups: list[int] = []
+    for mask in apart.values():
+        for other in [group for group in groups if group & mask]:
+            groups.remove(other)
+            mask |= other
+        groups.append(mask)
+    return {name: next(group for group in groups if group & mask) for name, mask in apart.items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import lark as lark_library
 
+from xpress_struct.constraints.json_schema import charset as cs
 from xpress_struct.constraints.json_schema import regular as rx
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.blanks import Ignored, arrange
@@ -157,7 +158,8 @@ class _Translator:
                 self.apart[name] = self.apart.get(name, 0) | mask
         if self.blocks and self.blocks.newline in self.dfas:
             newline = self.blocks.newline
-            mask = ~automata.ends_before(self.dfas[newline]) & ((1 << self.alphabet.size) - 1)
+            blanks = self.alphabet.mask(cs.make([(9, 9), (32, 32)]))
+            mask = automata.carried_on(self.dfas[newline], self.alphabet.index(10), blanks)
             self.apart[newline] = self.apart.get(newline, 0) | mask
 
     def _join(self) -> None:
