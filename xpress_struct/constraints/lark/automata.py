@@ -343,3 +343,21 @@ def carried_on(dfa: Dfa, newline: int, blanks: int) -> int:
                 seen.add(key)
                 stack.append(key)
     return found
+
+
+def unguarded(matching: Matching, other: Dfa, alphabet: Alphabet) -> int:
+    """Mask of what a text of a pattern must not be followed by, where `other` does not read on with it."""
+    seen, stack, found = {(0, 0)}, [(0, 0)], 0
+    while stack:
+        a, b = stack.pop()
+        row, match = matching.rows[a], matching.matched[a]
+        after = other.rows[b] if b >= 0 else [-1] * alphabet.size
+        stops = sum(1 << c for c, target in enumerate(row) if target < 0) | 1 << alphabet.end
+        if match & stops:
+            goes_on = sum(1 << c for c, target in enumerate(after) if target >= 0)
+            found |= stops & ~match & ~goes_on
+        for x, y in zip(row, after, strict=True):
+            if x >= 0 and (x, y) not in seen:
+                seen.add((x, y))
+                stack.append((x, y))
+    return found

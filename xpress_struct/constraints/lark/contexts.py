@@ -11,6 +11,7 @@ from xpress_struct.constraints.lark.automata import Dfa
 from xpress_struct.constraints.lark.proofs import Context
 from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol
 from xpress_struct.constraints.lark.scanners import Scanners, Taken
+from xpress_struct.constraints.lark.table import Table
 
 __all__ = ["Found", "contexts_of", "rules_of", "taken_everywhere"]
 
@@ -43,16 +44,18 @@ def contexts_of(
     lexer = parser.options.lexer
     if lexer in ("dynamic", "dynamic_complete"):
         return []
-    if lexer == "basic":
+    if parser.options.parser != "lalr":
         return [Context(terminals, names) for names in Rules(rules, start).shifts]
-    table = parser.parser.parser._parse_table  # lark has no public way to its parse table
     postlex = parser.options.postlex
     always = frozenset(postlex.always_accept if postlex else ())
+    table = Table(parser)
+    accepted = {state: frozenset(row.keys() | always) for state, row in table.rows.items()}
     contexts = []
-    for row in table.states.values():
-        certain = {name for name, (action, _) in row.items() if str(action) == "Shift"}
-        scanned = frozenset(terminals & (row.keys() | always))
-        contexts.append(Context(scanned, frozenset(terminals & certain)))
+    for state, row in table.rows.items():
+        targets = {name: to for name, (shift, to) in row.items() if shift and name in terminals}
+        scanned = terminals & accepted[state] if lexer == "contextual" else terminals
+        after = {name: accepted[to] for name, to in targets.items()}
+        contexts.append(Context(frozenset(scanned), frozenset(targets), after, state, table))
     return contexts
 
 

@@ -20,6 +20,8 @@ from xpress_struct.errors import UnsupportedFeatureError
 
 __all__ = ["Blocks", "indented", "read_indenter"]
 
+_PLAIN = frozenset({"line", "fresh"})  # in a line; "fresh" right behind its line break
+
 _LINES = 8  # lines that one line break may run over: empty ones, and comments
 _MOST_BLANKS = 32
 
@@ -93,8 +95,11 @@ def read_indenter(postlex: object, width: int, depth: int) -> Blocks | None:
     )
 
 
-def indented(rules: Rules, blocks: Blocks) -> Rules | None:
+def indented(rules: Rules, blocks: Blocks, reads_on: frozenset[str]) -> Rules | None:
     """The rules with a line break for each level, and without INDENT and DEDENT; None when too many.
+
+    Args:
+        reads_on: terminals that begin with what a line break would read on with.
 
     Raises:
         UnsupportedFeatureError: brackets open and close in different rules.
@@ -117,31 +122,37 @@ def indented(rules: Rules, blocks: Blocks) -> Rules | None:
         kind, depth, open_ = state[0], int(state[1]), int(state[2])
         base = _base(terminal)
         if base == blocks.newline:
-            if kind != "line":
+            if kind != "line" and not (kind == "fresh" and base not in reads_on):
                 return []
             found: list[tuple[State, tuple[Symbol, ...]]] = []
             for to in range(min(depth + 1, blocks.depth) + 1):
                 written = (Symbol(blocks.level(to) + BARE, True),)
-                after = "line" if to == depth else "indent" if to > depth else "dedent"
+                after = "fresh" if to == depth else "indent" if to > depth else "dedent"
                 found.append(((after, str(max(to, depth)), str(abs(depth - to))), written))
             return found
         if base == blocks.indent:
-            return [(("line", str(depth), "0"), ())] if kind == "indent" else []
+            return [(("fresh", str(depth), "0"), ())] if kind == "indent" else []
         if base == blocks.dedent:
             if kind == "dedent":
-                left = "dedent" if open_ > 1 else "line"
+                left = "dedent" if open_ > 1 else "fresh"
                 return [((left, str(depth - 1), str(open_ - 1)), ())]
             # At the end of the text all blocks are closed.
-            return [(("end", str(depth - 1), "0"), ())] if kind in ("line", "end") and depth else []
-        return [(state, (Symbol(terminal, True),))] if kind == "line" else []
+            return [(("end", str(depth - 1), "0"), ())] if kind in _PLAIN | {"end"} and depth else []
+        if kind not in _PLAIN or (kind == "fresh" and base in reads_on):
+            return []
+        return [(("line", *state[1:]), (Symbol(terminal, True),))]
+
+    # What may be empty is copied too, so that a line that has just begun is told from one that has text.
+    keeps = frozenset(marked.of) - changing - marked.nullable
+    keeps -= {name for name in keeps if {_base(first) for first in marked.first[name]} & reads_on}
 
     return product(
         marked,
         step,
-        lambda state: state[0] in ("line", "end") and state[1] == "0",
+        lambda state: state[0] in _PLAIN | {"end"} and state[1] == "0",
         initial=("line", "0", "0"),
-        keeps=frozenset(marked.of) - changing,
-        settled=lambda state: state[0] == "line",
+        keeps=keeps | {name for name in marked.of if name.endswith(INSIDE)},
+        settled=lambda state: ("line", *state[1:]) if state[0] in _PLAIN else None,
     )
 
 

@@ -22,15 +22,15 @@ def product(
     *,
     initial: State = (),
     keeps: frozenset[str] = frozenset(),
-    settled: Callable[[State], bool] = lambda state: True,
+    settled: Callable[[State], State | None] = lambda state: state,
 ) -> Rules | None:
     """The texts of `rules` whose terminals lead the automaton from `initial` to a state that `ends`.
 
     Args:
         step: from a state and a terminal to the states behind it, each with the symbols that stand for the
             terminal on that way.
-        keeps: nonterminals whose terminals never change the state; they are not copied.
-        settled: the states in which those may stand (their empty text may stand everywhere).
+        keeps: nonterminals that are not copied.
+        settled: the state behind those; None where they must not stand (but empty).
 
     Returns:
         The rules, or None when there would be too many on the way.
@@ -50,7 +50,7 @@ def _name(before: State, origin: str, after: State) -> str:
 
 class _Product:
     def __init__(
-        self, rules: Rules, step: Step, keeps: frozenset[str], settled: Callable[[State], bool]
+        self, rules: Rules, step: Step, keeps: frozenset[str], settled: Callable[[State], State | None]
     ) -> None:
         self.grammar, self.step, self.keeps, self.settled = rules, step, keeps, settled
         # Per (state, nonterminal), the states behind its texts; and who must be looked at again for more.
@@ -89,8 +89,9 @@ class _Product:
                     more += [(after, written + places) for after, places in self.step(at, symbol.name)]
                     continue
                 if symbol.name in self.keeps:
-                    if self.settled(at):
-                        more.append((at, (*written, symbol)))
+                    to = self.settled(at)
+                    if to is not None:
+                        more.append((to, (*written, symbol)))
                     elif symbol.name in self.grammar.nullable:
                         more.append((at, written))
                     continue

@@ -8,13 +8,15 @@ change what is taken, it is proved; what is left is returned as reasons, and the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.alphabet import Alphabet
 from xpress_struct.constraints.lark.automata import Dfa
+from xpress_struct.constraints.lark.matching import Matching
 from xpress_struct.constraints.lark.rules import END, Rule, Rules
+from xpress_struct.constraints.lark.table import Table
 
 __all__ = ["Context", "Proofs"]
 
@@ -26,10 +28,19 @@ class Context:
     Attributes:
         scanned: the terminals that lark's lexer looks for there.
         certain: those of them that the grammar certainly allows there.
+        after: per certain terminal, what lark's lexer looks for behind it; empty when that is not known.
+        state, table: of the LALR parser, or None.
     """
 
     scanned: frozenset[str]
     certain: frozenset[str]
+    after: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    state: int = -1
+    table: Table | None = None
+
+    def implied(self, name: str, other: str) -> bool:
+        """Whether the grammar allows `other` here whenever it allows `name`."""
+        return self.table is not None and self.state in self.table.implied(name, other)
 
 
 def _without(rules: list[Rule], silent: frozenset[str]) -> list[Rule]:
@@ -59,9 +70,11 @@ class Proofs:
     ) -> None:
         self.rules, self.dfas, self.alphabet = rules, dfas, alphabet
         self.ignored = frozenset(ignored)
+        self.silent = frozenset(silent)
         self._extends: dict[tuple[str, str], int] = {}
+        self._guards: dict[tuple[str, str], int] = {}
         everything = [*rules.terminals, *self.ignored]
-        spoken = Rules(_without(rules.all, frozenset(silent)), rules.start) if silent else rules
+        spoken = Rules(_without(rules.all, self.silent), rules.start) if silent else rules
         self.follow: dict[str, int] = {name: self._first(everything) | 1 << alphabet.end for name in self.ignored}
         for name in spoken.terminals:
             mask = self._first([*spoken.follow[name], *self.ignored])
@@ -81,20 +94,34 @@ class Proofs:
             Per pair (terminal meant, terminal that lark would take), the mask of the characters that would
             have to follow.
         """
-        pairs = {
-            (name, other)
-            for context in contexts
-            for other in context.scanned - context.certain - self.ignored
-            for name in context.scanned | self.ignored
-            if other != name
-        }
+        contexts = list(contexts)
+        anywhere = dict(self.follow)
+        if all(context.after for context in contexts if context.certain):
+            for name in self.rules.terminals & self.dfas.keys():
+                anywhere[name] = 0
+                for context in contexts:
+                    if name in context.certain:
+                        anywhere[name] |= self._follow_at(context, name)
         found: dict[tuple[str, str], int] = {}
-        for name, other in sorted(pairs):
-            if not self._together(name, other):
-                danger = self._extension(name, other) & self.follow.get(name, 0)
-                if danger:
-                    found[name, other] = danger
+        for context in contexts:
+            uncertain = context.scanned - context.certain - self.ignored
+            for name in (context.scanned | self.ignored) & self.dfas.keys() if uncertain else ():
+                certain = name in context.certain
+                follow = self._follow_at(context, name) if certain else anywhere.get(name, 0)
+                for other in uncertain - {name}:
+                    danger = self._extension(name, other) & follow
+                    if not danger or (not certain and self._together(name, other)):
+                        continue
+                    if not context.implied(name, other):
+                        found[name, other] = found.get((name, other), 0) | danger
         return found
+
+    def _follow_at(self, context: Context, name: str) -> int:
+        """Mask of what may stand behind a terminal that comes in this place."""
+        after = context.after.get(name)
+        if after is None or after & self.silent:
+            return self.follow.get(name, 0)
+        return self._first([*after, *self.ignored]) | (END in after) << self.alphabet.end
 
     def _together(self, name: str, other: str) -> bool:
         """Whether one terminal may come wherever the other may."""
@@ -117,16 +144,28 @@ class Proofs:
             self._extends[key] = automata.extensions(self.dfas[name], self.dfas[other])
         return self._extends[key]
 
-    def followed(self, name: str, forbidden: int, contexts: Iterable[Context]) -> int:
-        """Mask of what can stand behind a terminal although its look-ahead refuses it."""
-        danger = forbidden & self.follow.get(name, 0)
+    def followed(
+        self, name: str, forbidden: int, matching: Matching, contexts: Iterable[Context]
+    ) -> int:
+        """Mask of what can stand behind a terminal although its look-ahead refuses it.
+
+        Args:
+            forbidden: mask of what it refuses (see `automata.own`), in all.
+            matching: the terminal's own automaton, which tells what it refuses behind which text.
+        """
         found = 0
         for context in contexts:
-            if name not in context.certain or not danger:
+            if name not in context.certain:
                 continue
-            left = danger
+            left = forbidden & self._follow_at(context, name)
             for other in (context.certain | self.ignored) - {name}:
-                if other in self.dfas:
-                    left &= automata.not_extended(self.dfas[name], self.dfas[other]) | 1 << self.alphabet.end
+                if left and other in self.dfas:
+                    left &= self._unguarded(name, matching, other)
             found |= left
         return found
+
+    def _unguarded(self, name: str, matching: Matching, other: str) -> int:
+        key = (name, other)
+        if key not in self._guards:
+            self._guards[key] = automata.unguarded(matching, self.dfas[other], self.alphabet)
+        return self._guards[key]

@@ -18,7 +18,7 @@ from xpress_struct.constraints.lark.fusing import fuse, waiting
 from xpress_struct.constraints.lark.indentation import Blocks, indented
 from xpress_struct.constraints.lark.proofs import Context, Proofs
 from xpress_struct.constraints.lark.report import LarkReport
-from xpress_struct.constraints.lark.rules import Rules
+from xpress_struct.constraints.lark.rules import END, Rules
 from xpress_struct.constraints.lark.scanners import Scanners
 from xpress_struct.constraints.lark.separation import INSIDE, separate
 from xpress_struct.constraints.lark.terminals import read_terminals
@@ -89,6 +89,7 @@ class _Translator:
 
     def run(self) -> Translation:
         self._find_neighbours()
+        self._find_double_ends()
         if self.lexer == "dynamic_complete":
             return self._all_splits()
         between = arrange(
@@ -149,18 +150,29 @@ class _Translator:
                 self.gated.append(f"lark's lexer may take {other} where {name} is ignored")
             else:
                 self.apart[name] = self.apart.get(name, 0) | mask
-        shifts = [Context(frozenset(), names) for names in self.rules.shifts]
+        shifts = self.contexts or [Context(frozenset(), names) for names in self.rules.shifts]
         for name in self.texts:
-            mask = proofs.followed(name, self.taken[name].forbidden, shifts)
+            mask = proofs.followed(name, self.taken[name].forbidden, self.terminals[name].matching, shifts)
             if mask and name in self.ignored:
                 self.gated.append(f"what follows {name}, which is ignored, decides whether it matches")
             elif mask:
                 self.apart[name] = self.apart.get(name, 0) | mask
-        if self.blocks and self.blocks.newline in self.dfas:
-            newline = self.blocks.newline
-            blanks = self.alphabet.mask(cs.make([(9, 9), (32, 32)]))
-            mask = automata.carried_on(self.dfas[newline], self.alphabet.index(10), blanks)
-            self.apart[newline] = self.apart.get(newline, 0) | mask
+
+    def _find_double_ends(self) -> None:
+        """lark's dynamic Earley fails on a text that may end by a token and by what is ignored alike."""
+        ways = sum(origin == self.start for origin, _ in self.rules.all)
+        if self.parser.options.parser != "earley" or self.lexer == "basic" or ways < 2:
+            return
+        last = {name for name, follow in self.rules.follow.items() if END in follow}
+        behind = {other for name in last for other in self.rules.follow[name]}
+        if self.start in self.rules.nullable:
+            behind |= self.rules.first[self.start]
+        for name in self.ignored:
+            clash = sorted(o for o in behind - {END} if self.dfas[o].first & self.dfas[name].first)
+            if clash:
+                self.gated.append(
+                    f"lark's Earley parser may fail where {name}, which is ignored, begins like {', '.join(clash)}"
+                )
 
     def _join(self) -> None:
         waits = waiting(self.rules, self.dfas, self.ignored)
@@ -186,7 +198,10 @@ class _Translator:
             self.rules = made
 
     def _indent(self, blocks: Blocks) -> None:
-        made = indented(self.rules, blocks)
+        blanks = self.alphabet.mask(cs.make([(9, 9), (32, 32)]))
+        carry = automata.carried_on(self.dfas[blocks.newline], self.alphabet.index(10), blanks)
+        reads_on = {name for name in self.dfas if self.dfas[name].first & carry}
+        made = indented(self.rules, blocks, frozenset(reads_on))
         if made is None:
             raise CompileLimitError(
                 f"{blocks.depth} levels of indentation make the grammar larger than the limits allow; pass a "
