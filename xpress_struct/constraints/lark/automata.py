@@ -361,3 +361,19 @@ def unguarded(matching: Matching, other: Dfa, alphabet: Alphabet) -> int:
                 seen.add((x, y))
                 stack.append((x, y))
     return found
+
+
+def always_read(dfa: Dfa) -> int:
+    """Mask of the characters that carry on every text of `dfa`."""
+    found = (1 << len(dfa.rows[0])) - 1
+    for state in dfa.final:
+        found &= sum(1 << c for c, target in enumerate(dfa.rows[state]) if target >= 0)
+    return found
+
+
+def last(dfa: Dfa) -> int:
+    """Mask of the characters that a text can end with."""
+    found = 0
+    for row in dfa.rows:
+        found |= sum(1 << c for c, target in enumerate(row) if target in dfa.final)
+    return found

@@ -27,11 +27,13 @@ class Ignored:
         rule: right side of the engine's rule for it, over `{name}` for lexemes; "" when nothing may.
         terminals: definitions of lexemes that are made for it, by name.
         bounded: notes on what is left out.
+        clear: False when a terminal may begin with what is ignored.
     """
 
     rule: str = ""
     terminals: Mapping[str, str] = field(default_factory=dict)
     bounded: tuple[str, ...] = ()
+    clear: bool = True
 
     @property
     def used(self) -> frozenset[str]:
@@ -71,10 +73,14 @@ def arrange(
     rest = [dfa for name, dfa in {**usable, **others, **stripped}.items() if name not in blanks]
     clear = all(not dfa.first & marks or not automata.not_extended(run, dfa) & marks for dfa in rest)
     if not blanks or not clear:
+        starts = 0
+        for dfa in usable.values():
+            starts |= dfa.first
         return Ignored(
             f"({' | '.join(f'{{{name}}}' for name in usable)})+",
             {},
             ("runs of ignored text are not bounded",),
+            clear=all(not dfa.first & starts for dfa in others.values()),
         )
     text = f"/{plain(rx.repeat(rx.chars(alphabet.charset(marks)), 1, max_blanks))}/"
     comments = " | ".join(

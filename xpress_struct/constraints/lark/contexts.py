@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import lark as lark_library
 
+from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.automata import Dfa
 from xpress_struct.constraints.lark.proofs import Context
 from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol
 from xpress_struct.constraints.lark.scanners import Scanners, Taken
 from xpress_struct.constraints.lark.table import Table
 
-__all__ = ["Found", "contexts_of", "rules_of", "taken_everywhere"]
+__all__ = ["Found", "contexts_of", "rules_of", "taken_everywhere", "variants_of"]
 
 
 class Found(NamedTuple):
@@ -23,11 +24,13 @@ class Found(NamedTuple):
         dfa: the texts.
         forbidden: mask of what must not follow them.
         how: what was taken away from the terminal's own texts; None when only the automaton tells.
+        split: no text is taken as it everywhere, so the texts are those that are taken somewhere.
     """
 
     dfa: Dfa
     forbidden: int
     how: Taken | None
+    split: bool = False
 
 
 def rules_of(parser: lark_library.Lark) -> list[Rule]:
@@ -67,4 +70,31 @@ def taken_everywhere(scanners: Scanners, contexts: list[Context]) -> Mapping[str
     for scanned in {context.scanned for context in contexts}:
         for name, taken in scanners.scanner(scanned).items():
             options.setdefault(name, {})[taken] = None
-    return {name: Found(*scanners.common(name, list(some))) for name, some in options.items()}
+    found = {}
+    for name, some in options.items():
+        found[name] = Found(*scanners.common(name, list(some)))
+        if found[name].dfa.empty:
+            somewhere, forbidden = scanners.dfa(name, next(iter(some)))
+            for other in some:
+                dfa, more = scanners.dfa(name, other)
+                somewhere, forbidden = automata.union(somewhere, dfa), forbidden | more
+            found[name] = Found(somewhere, forbidden, None, split=not somewhere.empty)
+    return found
+
+
+def variants_of(
+    scanners: Scanners, contexts: list[Context], dfas: Mapping[str, Dfa]
+) -> dict[frozenset[str], dict[str, Dfa]]:
+    """Per set of scanned terminals, the texts that are taken as a terminal there, and not everywhere."""
+    made: dict[tuple[str, Taken], Dfa] = {}
+    found: dict[frozenset[str], dict[str, Dfa]] = {}
+    for scanned in {context.scanned for context in contexts}:
+        found[scanned] = {}
+        for name, taken in scanners.scanner(scanned).items():
+            key = (name, taken)
+            if key not in made:
+                here, _ = scanners.dfa(name, taken)
+                made[key] = automata.minimal(automata.without_words(here, dfas[name])) if name in dfas else here
+            if not made[key].empty:
+                found[scanned][name] = made[key]
+    return found

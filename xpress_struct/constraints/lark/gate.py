@@ -35,8 +35,9 @@ class Judge:
         with self._lock:
             try:
                 self._parser.parse(text, start=self._start)
-            except (lark_library.exceptions.LarkError, AssertionError, IndexError) as error:
-                # The last two come from an Indenter, of brackets and line breaks that it does not expect.
+            except (lark_library.exceptions.LarkError, AssertionError, IndexError, RuntimeError) as error:
+                # The last ones come from an Indenter, of brackets and line breaks that it does not expect, and
+                # from Earley's parser, of texts that end in two ways or nest too deeply.
                 return f"{type(error).__name__}: {error}"
         return ""
 

@@ -38,6 +38,10 @@ class Context:
     state: int = -1
     table: Table | None = None
 
+    def sure(self, name: str) -> bool:
+        """Whether the grammar allows a terminal here, whatever came before."""
+        return self.table is not None and self.state in self.table.sure(name)
+
     def implied(self, name: str, other: str) -> bool:
         """Whether the grammar allows `other` here whenever it allows `name`."""
         return self.table is not None and self.state in self.table.implied(name, other)
@@ -72,6 +76,7 @@ class Proofs:
         self.ignored = frozenset(ignored)
         self.silent = frozenset(silent)
         self._extends: dict[tuple[str, str], int] = {}
+        self._further: dict[tuple[str, int], int] = {}
         self._guards: dict[tuple[str, str], int] = {}
         everything = [*rules.terminals, *self.ignored]
         spoken = Rules(_without(rules.all, self.silent), rules.start) if silent else rules
@@ -87,8 +92,13 @@ class Proofs:
                 mask |= self.dfas[name].first
         return mask
 
-    def longer(self, contexts: Iterable[Context]) -> dict[tuple[str, str], int]:
+    def longer(
+        self, contexts: Iterable[Context], variants: Mapping[frozenset[str], Mapping[str, Dfa]]
+    ) -> dict[tuple[str, str], int]:
         """Where lark might take a longer text, as a terminal that may not be allowed there.
+
+        Args:
+            variants: see `contexts.variants_of`; texts that are not emitted.
 
         Returns:
             Per pair (terminal meant, terminal that lark would take), the mask of the characters that would
@@ -105,16 +115,28 @@ class Proofs:
         found: dict[tuple[str, str], int] = {}
         for context in contexts:
             uncertain = context.scanned - context.certain - self.ignored
-            for name in (context.scanned | self.ignored) & self.dfas.keys() if uncertain else ():
+            more = variants.get(context.scanned, {})
+            names = (context.scanned | self.ignored) & self.dfas.keys()
+            for name in names if uncertain or more else ():
                 certain = name in context.certain
                 follow = self._follow_at(context, name) if certain else anywhere.get(name, 0)
+                for other, texts in more.items():
+                    danger = self._beyond(name, texts) & follow
+                    if danger:
+                        found[name, other] = found.get((name, other), 0) | danger
                 for other in uncertain - {name}:
                     danger = self._extension(name, other) & follow
                     if not danger or (not certain and self._together(name, other)):
                         continue
-                    if not context.implied(name, other):
+                    if not (context.sure(other) if name in self.ignored else context.implied(name, other)):
                         found[name, other] = found.get((name, other), 0) | danger
         return found
+
+    def _beyond(self, name: str, texts: Dfa) -> int:
+        key = (name, id(texts))
+        if key not in self._further:
+            self._further[key] = automata.extensions(self.dfas[name], texts)
+        return self._further[key]
 
     def _follow_at(self, context: Context, name: str) -> int:
         """Mask of what may stand behind a terminal that comes in this place."""
@@ -145,13 +167,14 @@ class Proofs:
         return self._extends[key]
 
     def followed(
-        self, name: str, forbidden: int, matching: Matching, contexts: Iterable[Context]
+        self, name: str, forbidden: int, matching: Matching | None, contexts: Iterable[Context]
     ) -> int:
         """Mask of what can stand behind a terminal although its look-ahead refuses it.
 
         Args:
             forbidden: mask of what it refuses (see `automata.own`), in all.
-            matching: the terminal's own automaton, which tells what it refuses behind which text.
+            matching: the terminal's own automaton, which tells what it refuses behind which text; None when
+                something else is refused too.
         """
         found = 0
         for context in contexts:
@@ -159,7 +182,7 @@ class Proofs:
                 continue
             left = forbidden & self._follow_at(context, name)
             for other in (context.certain | self.ignored) - {name}:
-                if left and other in self.dfas:
+                if left and matching and other in self.dfas:
                     left &= self._unguarded(name, matching, other)
             found |= left
         return found

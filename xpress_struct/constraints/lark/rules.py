@@ -169,6 +169,8 @@ def _useful(rules: list[Rule], start: str, dead: frozenset[str]) -> list[Rule]:
 
 def merged(rules: Rules) -> Rules:
     """The same texts, with nonterminals that have the same rules made one."""
+    if rules.empty:
+        return rules
     names = sorted(rules.of)
     block = dict.fromkeys(names, 0)
     count = 1

@@ -20,6 +20,8 @@ from xpress_struct.constraints.lark.terminals import Terminal, fullmatch_prefix
 
 __all__ = ["Scanners", "Taken"]
 
+_Source = tuple[str, frozenset[str], frozenset[str]]
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -30,13 +32,13 @@ class Taken:
         words: names of the literals whose texts it does not take.
         scanned: False when only `renamed` texts are taken.
         renamed: of a literal, what is first taken as another terminal and then called by its name: that
-            terminal, and the terminals before it.
+            terminal, the terminals before it, and the literals that are tried first.
     """
 
     before: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     scanned: bool = True
-    renamed: frozenset[tuple[str, frozenset[str]]] = frozenset()
+    renamed: frozenset[_Source] = frozenset()
 
 
 class Scanners:
@@ -79,14 +81,17 @@ class Scanners:
         }
         order = [t for t in present if t.name not in embedded]
         result: dict[str, Taken] = {}
-        renamed: dict[str, set[tuple[str, frozenset[str]]]] = {name: set() for name in embedded}
+        renamed: dict[str, set[_Source]] = {name: set() for name in embedded}
         for place, terminal in enumerate(order):
             before = frozenset(o.name for o in order[:place] if self._clashes(terminal, o))
             # A literal spells no text that is dropped anyway.
             words = [] if terminal.name in self.ignored else spelled.get(terminal.name, [])
             result[terminal.name] = Taken(before, frozenset(w.name for w in words))
-            for word in words:
-                renamed.setdefault(word.name, set()).add((terminal.name, before))
+            for earlier, word in enumerate(words):
+                if word.name in self.ignored:
+                    continue  # it is dropped by its first name only
+                others = frozenset(w.name for w in words[:earlier])
+                renamed.setdefault(word.name, set()).add((terminal.name, before, others))
         for name, sources in renamed.items():
             found = result.get(name, Taken(scanned=False))
             result[name] = replace(found, renamed=frozenset(sources))
@@ -111,8 +116,11 @@ class Scanners:
             for word in sorted(taken.words):
                 dfa = automata.without_words(dfa, self.terminals[word].own)
             dfa = automata.minimal(dfa)
-        for other, before in sorted(taken.renamed, key=str):
-            source, _ = self.dfa(other, Taken(before))
+        for other, before, words in sorted(taken.renamed, key=str):
+            # Only what it shares with them can matter.
+            near = frozenset(w for w in words if not automata.meet(self.terminals[w].own, terminal.own).empty)
+            source, more = self.dfa(other, Taken(before, near))
+            forbidden |= more
             dfa = automata.union(dfa, automata.meet(terminal.own, source))
         return dfa, forbidden
 

@@ -23,6 +23,8 @@ inside brackets (under an Indenter)."""
 
 _State = tuple[str, ...]
 
+_MOST_GROUPS = 3
+
 
 def separate(
     rules: Rules,
@@ -31,36 +33,44 @@ def separate(
     between: int,
     alphabet: Alphabet,
     *,
+    whole: frozenset[str] = frozenset(),
     silent: frozenset[str] = frozenset(),
-) -> Rules | None:
+) -> tuple[Rules, dict[str, tuple[str, int]]] | None:
     """The rules in which no terminal is followed at once by what must not follow it.
 
     Args:
         apart: per terminal, the mask of what must not follow (characters, and the end of the text).
         between: mask of what ignored text can begin with; 0 when nothing is ignored.
+        whole: terminals that are refused when some of their texts must not stand somewhere.
         silent: terminals that have no text of their own.
 
     Returns:
-        The rules, whose terminals end in `BARE` or `SPACED` where it matters; None when too many.
+        The rules, whose terminals end in `BARE` or `SPACED` where it matters, and the new terminals in them:
+        those texts of a terminal that do not begin with some characters. None when there are too many rules.
     """
-    masks = _grouped(apart)
+    cut: dict[str, tuple[str, int]] = {}
+    masks = _grouped(apart) if len(set(apart.values())) > _MOST_GROUPS else dict(apart)
     groups = {name: str(mask) for name, mask in masks.items()}
 
     def step(state: _State, terminal: str) -> list[tuple[_State, tuple[Symbol, ...]]]:
         if terminal in silent:
             return [(state, (Symbol(terminal, True),))]
-        if state and int(state[0]) & dfas[terminal].first:
-            return []
+        name = terminal
+        barred = int(state[0]) & dfas[terminal].first if state else 0
+        if barred:
+            if terminal in whole or barred == dfas[terminal].first:
+                return []
+            name = f"{terminal}^{barred}"
+            cut[name] = (terminal, barred)
         if terminal not in masks:
-            return [((), (Symbol(terminal, True),))]
-        found: list[tuple[_State, tuple[Symbol, ...]]] = [
-            ((groups[terminal],), (Symbol(terminal + BARE, True),))
-        ]
+            return [((), (Symbol(name, True),))]
+        found: list[tuple[_State, tuple[Symbol, ...]]] = [((groups[terminal],), (Symbol(name + BARE, True),))]
         if between and not masks[terminal] & between:
-            found.append(((), (Symbol(terminal + SPACED, True),)))
+            found.append(((), (Symbol(name + SPACED, True),)))
         return found
 
-    return product(rules, step, lambda state: not state or not int(state[0]) >> alphabet.end & 1)
+    made = product(rules, step, lambda state: not state or not int(state[0]) >> alphabet.end & 1)
+    return None if made is None else (made, cut)
 
 
 def _grouped(apart: Mapping[str, int]) -> dict[str, int]:

@@ -9,10 +9,12 @@ import lark as lark_library
 
 from xpress_struct.constraints.json_schema import charset as cs
 from xpress_struct.constraints.json_schema import regular as rx
+from xpress_struct.constraints.json_schema.regex_text import plain
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.blanks import Ignored, arrange
 from xpress_struct.constraints.lark.characterwise import by_characters
-from xpress_struct.constraints.lark.contexts import contexts_of, rules_of, taken_everywhere
+from xpress_struct.constraints.lark.conflicts import conflicts
+from xpress_struct.constraints.lark.contexts import contexts_of, rules_of, taken_everywhere, variants_of
 from xpress_struct.constraints.lark.emission import plain_name, write_grammar
 from xpress_struct.constraints.lark.fusing import fuse, waiting
 from xpress_struct.constraints.lark.indentation import Blocks, indented
@@ -66,7 +68,7 @@ class _Translator:
         self.silent = frozenset((blocks.indent, blocks.dedent)) if blocks else frozenset()
         plain_rules = rules_of(parser)
         self._check_declared({s.name for _, e in plain_rules for s in e if s.terminal})
-        scanners = Scanners(
+        self.scanners = scanners = Scanners(
             self.terminals, self.alphabet, parser.ignore_tokens, parser.options.g_regex_flags
         )
         self.contexts = contexts_of(parser, frozenset(self.terminals), plain_rules, start)
@@ -83,7 +85,13 @@ class _Translator:
             for n in self.used
             if n in self.dfas
         }
-        self.gated = [f"{n}: {self.terminals[n].inexact}" for n in self.used if self.terminals[n].inexact]
+        self.gated = [f"{n} is read differently in different places" for n in self.used if n in self.taken and self.taken[n].split]
+        looked_for = self.terminals if self.contexts else self.used
+        self.gated += [f"{n}: {self.terminals[n].inexact}" for n in looked_for if self.terminals[n].inexact]
+        # The engine looks for what is forced; where what must follow is swallowed, that has no end.
+        self.forcing = not self.gated
+        if parser.options.parser == "lalr":
+            self.gated += conflicts(parser)
         self.bounded: list[str] = []
         self.apart: dict[str, int] = {}
 
@@ -92,6 +100,8 @@ class _Translator:
         self._find_double_ends()
         if self.lexer == "dynamic_complete":
             return self._all_splits()
+        if not self.blocks:
+            self._find_swallowed()
         between = arrange(
             {name: self.dfas[name] for name in self.ignored},
             {name: self.dfas[name] for name in self.rules.terminals - self.silent},
@@ -120,9 +130,9 @@ class _Translator:
 
     def _end_all(self) -> None:
         """Drops the terminals that swallow whatever could follow them, so that they never end."""
+        if self.rules.empty:
+            self._nothing_left()
         while self.lexer != "dynamic_complete":
-            if self.rules.empty:
-                self._nothing_left()
             follow = self._proofs().follow
             endless = {
                 name
@@ -132,6 +142,13 @@ class _Translator:
             if not endless:
                 return
             self.rules = Rules(self.rules.all, self.rules.start, endless)
+            if self.rules.empty:
+                name = min(endless)
+                raise UnsupportedFeatureError(
+                    f"The terminal {name} reads on into whatever may follow it, and nothing is ignored between "
+                    "them. Such terminals cannot be told apart token by token.",
+                    feature=f"terminal {name} without an end",
+                )
 
     def _nothing_left(self) -> None:
         raise GrammarError(
@@ -145,18 +162,33 @@ class _Translator:
     def _find_neighbours(self) -> None:
         """Finds the terminals that must be kept apart from what would change how lark reads them."""
         proofs = self._proofs()
-        for (name, other), mask in proofs.longer(self.contexts).items():
+        variants = variants_of(self.scanners, self.contexts, self.dfas)
+        for (name, other), mask in proofs.longer(self.contexts, variants).items():
             if name in self.ignored:
                 self.gated.append(f"lark's lexer may take {other} where {name} is ignored")
             else:
                 self.apart[name] = self.apart.get(name, 0) | mask
         shifts = self.contexts or [Context(frozenset(), names) for names in self.rules.shifts]
         for name in self.texts:
-            mask = proofs.followed(name, self.taken[name].forbidden, self.terminals[name].matching, shifts)
+            terminal, forbidden = self.terminals[name], self.taken[name].forbidden
+            matching = terminal.matching if forbidden == terminal.forbidden else None
+            mask = proofs.followed(name, forbidden, matching, shifts)
             if mask and name in self.ignored:
                 self.gated.append(f"what follows {name}, which is ignored, decides whether it matches")
             elif mask:
                 self.apart[name] = self.apart.get(name, 0) | mask
+
+    def _find_swallowed(self) -> None:
+        """A terminal that reads on into what follows it, with nothing ignored between, leads nowhere."""
+        between = 0
+        for name in self.ignored:
+            between |= self.dfas[name].first
+        follow = self._proofs().follow
+        for name in self.rules.terminals - self.silent:
+            mask = automata.always_read(self.dfas[name])
+            spaced = between & ~mask and not between & self.apart.get(name, 0)
+            if mask & follow[name] and not spaced:
+                self.apart[name] = self.apart.get(name, 0) | (mask & follow[name])
 
     def _find_double_ends(self) -> None:
         """lark's dynamic Earley fails on a text that may end by a token and by what is ignored alike."""
@@ -168,10 +200,23 @@ class _Translator:
         if self.start in self.rules.nullable:
             behind |= self.rules.first[self.start]
         for name in self.ignored:
-            clash = sorted(o for o in behind - {END} if self.dfas[o].first & self.dfas[name].first)
+            dropped, first = self.dfas[name], self.dfas[name].first
+            clash = {
+                other
+                for other in self.ignored
+                if other != name and automata.extensions(self.dfas[other], dropped)
+            }
+            clash |= {other for other in behind - {END} if self.dfas[other].first & first}
+            clash |= {
+                other
+                for other in last
+                if automata.symbols(self.dfas[other]) & first
+                and automata.last(self.dfas[other]) & automata.symbols(dropped)
+            }
             if clash:
                 self.gated.append(
-                    f"lark's Earley parser may fail where {name}, which is ignored, begins like {', '.join(clash)}"
+                    f"lark's Earley parser may fail where {name}, which is ignored, looks like the end of "
+                    f"{', '.join(sorted(clash))}"
                 )
 
     def _join(self) -> None:
@@ -189,13 +234,22 @@ class _Translator:
         begins = 0
         for name in self.ignored:
             begins |= self.dfas[name].first
-        made = separate(self.rules, self.dfas, self.apart, begins, self.alphabet, silent=self.silent)
+        whole = frozenset((self.blocks.newline, *self.blocks.opening, *self.blocks.closing)) if self.blocks else frozenset()
+        made = separate(
+            self.rules, self.dfas, self.apart, begins, self.alphabet, whole=whole, silent=self.silent
+        )
         if made is None:
             self.gated += [f"what follows {name} decides what lark's lexer takes" for name in self.apart]
-        elif made.empty:
-            self._nothing_left()
-        else:
-            self.rules = made
+            return
+        if made[0].empty:
+            # Perhaps what is ignored could stand between, but not all of it.
+            self.gated.append("what must be kept apart cannot be told from what is ignored")
+            self.forcing = False
+            return
+        self.rules = made[0]
+        for name, (terminal, barred) in made[1].items():
+            begin = plain(rx.chars(self.alphabet.charset(barred)))
+            self.texts[name] = f"{self.texts[terminal]} & ~(/{begin}(?s:.)*/)"
 
     def _indent(self, blocks: Blocks) -> None:
         blanks = self.alphabet.mask(cs.make([(9, 9), (32, 32)]))
@@ -221,6 +275,8 @@ class _Translator:
         kept |= {inside.strip("{}")} if any(n.endswith(INSIDE) for n in self.rules.terminals) else set()
         texts = {n: text for n, text in {**self.texts, **between.terminals}.items() if n in kept}
         grammar = write_grammar(self.rules, texts, between.rule, inside if inside.strip("{}") in kept else "")
+        if not (between.clear and self.forcing):
+            grammar = f'%llguidance {{"no_forcing": true}}\n{grammar}'
         return Translation(grammar, self._report())
 
     def _all_splits(self) -> Translation:
@@ -229,9 +285,14 @@ class _Translator:
         for name in self.rules.terminals:
             starts |= self.dfas[name].first
         # lark drops as much as a pattern takes; that is seen only where a token could begin inside it.
+        for name in self.used:
+            if self.terminals[name].program.plain is None:
+                self.gated.append(f"{name}: its assertions see only a part of the text")
         for name in self.ignored:
             if automata.symbols(self.dfas[name]) & starts:
                 self.gated.append(f"a terminal may begin inside {name}, which is ignored")
+        if self.rules.empty:
+            self._nothing_left()
         made, classes = by_characters(self.rules, self.dfas, self.ignored, self.alphabet)
         self.rules, self.apart = Rules(made, "$start"), {}
         if self.ignored:
