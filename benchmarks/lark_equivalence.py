@@ -101,8 +101,8 @@ def main() -> None:
                 gated.add(small.name)
             state = "gated" if constraint.checked_after else "exact" if not under else "sound"
             print(
-                f"{small.name:34} {parser:6} {lexer:16} {state if not over else 'UNSOUND':7} lark {len(theirs):5}"
-                f" ours {len(ours):5} missing {len(under):5} {time.perf_counter() - started:5.1f}s"
+                f"{small.name:34} {parser:6} {lexer:16} {state if not over else 'UNSOUND':7} "
+                f"lark {len(theirs):5} ours {len(ours):5} missing {len(under):5} {time.perf_counter() - started:5.1f}s"
             )
             if over:
                 print(f"    emitted, and refused by lark: {over[: given.missing]}")

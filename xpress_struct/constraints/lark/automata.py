@@ -221,7 +221,7 @@ def union(left: Dfa, right: Dfa) -> Dfa:
 
 
 def extensions(dfa: Dfa, other: Dfa) -> int:
-    """Mask of the characters with which a text of `other` can go on where a text of `dfa` has ended for good."""
+    """Mask of the characters with which `other` can go on where a text of `dfa` has ended for good."""
     seen, stack, found = {(0, 0)}, [(0, 0)], 0
     while stack:
         a, b = stack.pop()
@@ -264,7 +264,10 @@ def _trim(rows: list[list[int]], final: set[int]) -> Dfa:
                 stack.append(state)
     order = [0, *(s for s in range(1, len(rows)) if s in alive)]
     number = {state: place for place, state in enumerate(order)}
-    kept = [[number[t] if t in alive else -1 for t in rows[s]] if s in alive else [-1] * len(rows[s]) for s in order]
+    kept = [
+        [number[t] if t in alive else -1 for t in rows[s]] if s in alive else [-1] * len(rows[s])
+        for s in order
+    ]
     return Dfa(kept, frozenset(number[s] for s in final))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xpress_struct.constraints.json_schema import charset as cs
-from xpress_struct.constraints.json_schema.regex_text import plain
 from xpress_struct.constraints.json_schema import regular as rx
+from xpress_struct.constraints.json_schema.regex_text import plain
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.alphabet import Alphabet
 from xpress_struct.constraints.lark.automata import Dfa
@@ -62,13 +62,17 @@ def arrange(
     if not usable:
         return Ignored()
     blank_mask = alphabet.mask(_BLANK)
-    blanks = {name: dfa for name, dfa in usable.items() if not automata.symbols(dfa) & ~blank_mask and _plain(dfa)}
+    blanks = {
+        name: dfa for name, dfa in usable.items() if not automata.symbols(dfa) & ~blank_mask and _plain(dfa)
+    }
     marks = 0
     for dfa in blanks.values():
         marks |= automata.symbols(dfa)
     run = Dfa([[1 if marks >> c & 1 else -1 for c in range(alphabet.size)]] * 2, frozenset({1}))
     stripped = {
-        name: without for name, dfa in usable.items() if name not in blanks and (without := _stripped(dfa, marks))
+        name: without
+        for name, dfa in usable.items()
+        if name not in blanks and (without := _stripped(dfa, marks))
     }
     rest = [dfa for name, dfa in {**usable, **others, **stripped}.items() if name not in blanks]
     clear = all(not dfa.first & marks or not automata.not_extended(run, dfa) & marks for dfa in rest)
@@ -91,7 +95,9 @@ def arrange(
     rule = f"{{{BLANKS}}}"
     if comments:
         rule = f"{rule} | {rule}? (({comments}) {rule}?)+"
-    return Ignored(rule, {BLANKS: text, **made}, (f"runs of ignored blanks: at most {max_blanks} characters",))
+    return Ignored(
+        rule, {BLANKS: text, **made}, (f"runs of ignored blanks: at most {max_blanks} characters",)
+    )
 
 
 def _stripped(dfa: Dfa, marks: int) -> Dfa | None:
@@ -113,4 +119,3 @@ def _plain(dfa: Dfa) -> bool:
     """Whether it is one character of a set, or any number of them from one on."""
     small = automata.minimal(dfa)
     return len(small.rows) == 2 and 0 not in small.final
-

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from xpress_struct.constraints.json_schema import charset as cs
-from xpress_struct.constraints.regex import sre
+
+if sys.version_info >= (3, 11):
+    from re import _constants as sre
+else:
+    import sre_constants as sre
 
 __all__ = ["characters"]
 

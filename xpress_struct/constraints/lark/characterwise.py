@@ -41,21 +41,21 @@ def by_characters(
         for state, row in enumerate(dfas[name].rows):
             if state in dfas[name].final:
                 made.append((f"{name}/{state}", ()))
-            for symbol, target in enumerate(row):
+            for place, target in enumerate(row):
                 if target >= 0:
-                    used |= 1 << symbol
-                    places = (Symbol(f"${symbol}", True), Symbol(f"{name}/{target}", False))
+                    used |= 1 << place
+                    places = (Symbol(f"${place}", True), Symbol(f"{name}/{target}", False))
                     made.append((f"{name}/{state}", places))
     for name in ignored:
         made.append(("$ignored", (Symbol(f"{name}/0", False), Symbol("$ignored", False))))
     for origin, expansion in rules.all:
-        places = []
+        written: list[Symbol] = []
         for symbol in expansion:
             if symbol.terminal:
-                places += [Symbol(f"{symbol.name}/0", False), Symbol("$ignored", False)]
+                written += [Symbol(f"{symbol.name}/0", False), Symbol("$ignored", False)]
             else:
-                places.append(symbol)
-        made.append((origin, tuple(places)))
+                written.append(symbol)
+        made.append((origin, tuple(written)))
     classes = {
         f"${i}": f"/{plain(rx.chars(one))}/" for i, one in enumerate(alphabet.classes) if used >> i & 1
     }

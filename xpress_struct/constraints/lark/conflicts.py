@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import lark as lark_library
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
@@ -14,7 +16,7 @@ def conflicts(parser: lark_library.Lark) -> list[str]:
     Args:
         parser: loaded with parser="lalr".
     """
-    analysis = LALR_Analyzer(parser.parser.parser_conf, debug=False)
+    analysis: Any = LALR_Analyzer(parser.parser.parser_conf, debug=False)
     analysis.compute_lr0_states()
     analysis.compute_reads_relations()
     analysis.compute_includes_lookback()
@@ -24,7 +26,9 @@ def conflicts(parser: lark_library.Lark) -> list[str]:
         for symbol, rules in state.lookaheads.items():
             origins = ", ".join(sorted({rule.origin.name for rule in rules}))
             if symbol in state.transitions:
-                found[f"before {symbol.name} lark's parser shifts where it could also complete {origins}"] = None
+                found[f"before {symbol.name} lark's parser shifts where it could also complete {origins}"] = (
+                    None
+                )
             elif len(rules) > 1:
                 found[f"before {symbol.name} lark's parser completes one of {origins} by priority"] = None
     return sorted(found)

@@ -94,7 +94,9 @@ def variants_of(
             key = (name, taken)
             if key not in made:
                 here, _ = scanners.dfa(name, taken)
-                made[key] = automata.minimal(automata.without_words(here, dfas[name])) if name in dfas else here
+                made[key] = (
+                    automata.minimal(automata.without_words(here, dfas[name])) if name in dfas else here
+                )
             if not made[key].empty:
                 found[scanned][name] = made[key]
     return found

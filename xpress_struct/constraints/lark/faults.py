@@ -17,9 +17,15 @@ _HINTS = (
     (r"Terminal '?(\w+)'? used but not defined", "Define it, or %import it (common has NUMBER, WS, ...)."),
     (r"Using an undefined rule: NonTerminal\('(\w+)'\)", "Define it, or pass start=."),
     (r"Terminal '(\w+)' defined more than once", "Join the two with |."),
-    (r"Token[s]? '?(\w+)'? (?:used but )?not defined", "Define it, or %import it (common has NUMBER, WS, ...)."),
+    (
+        r"Token[s]? '?(\w+)'? (?:used but )?not defined",
+        "Define it, or %import it (common has NUMBER, WS, ...).",
+    ),
     (r"Unknown start rule", "Name one of the grammar's rules with start=."),
-    (r"(?:zero-width|zero width)[^(]*\(?(\w+)?", "A terminal must match at least one character: use + for *."),
+    (
+        r"(?:zero-width|zero width)[^(]*\(?(\w+)?",
+        "A terminal must match at least one character: use + for *.",
+    ),
     (r"Reduce/Reduce", "Two rules derive the same text; parser='earley' takes such grammars."),
     (r"(?:Infinite|infinite)", "A rule of terminals must not use itself; write it as a rule in lower case."),
 )
@@ -57,7 +63,9 @@ def explained(text: str, start: str, error: Exception) -> GrammarError:
             if name and line is None:
                 line, column = _find(text, name, "more than once" in message)
             if name == start and "undefined rule" in message:
-                hint = f"The start rule {start!r} is missing: define it, or pass start= with the name of a rule."
+                hint = (
+                    f"The start rule {start!r} is missing: define it, or pass start= with the name of a rule."
+                )
             break
     line = line if line and line > 0 else None
     column = column if line and column and column > 0 else None

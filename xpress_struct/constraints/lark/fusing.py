@@ -37,12 +37,19 @@ def waiting(rules: Rules, dfas: Mapping[str, Dfa], ignored: Iterable[str]) -> li
     return sorted(found)
 
 
-def fuse(rules: Rules, dfas: Mapping[str, Dfa], waits: list[str]) -> Rules | None:
-    """The rules with joined terminals ("A+B") beside the plain ones; None when there would be too many."""
+def fuse(
+    rules: Rules, dfas: Mapping[str, Dfa], waits: list[str], forbidden: Mapping[str, int]
+) -> Rules | None:
+    """The rules with joined terminals ("A+B") beside the plain ones; None when there would be too many.
+
+    Args:
+        waits: the terminals that are joined to the next one.
+        forbidden: per terminal, the mask of what must not follow it.
+    """
     if len(waits) > _MOST_WAITING:
         return None
     longest = _LONGEST if len(waits) <= 3 else 1
-    carried_on = {name: ~automata.ends_before(dfas[name]) for name in waits}
+    carried_on = {name: ~automata.ends_before(dfas[name]) | forbidden[name] for name in waits}
 
     def step(state: _State, terminal: str) -> list[tuple[_State, tuple[Symbol, ...]]]:
         # What waits, taken alone, must end where this one begins.

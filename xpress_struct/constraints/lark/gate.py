@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import Any
 
 import lark as lark_library
 import numpy as np
@@ -36,7 +35,7 @@ class Judge:
             try:
                 self._parser.parse(text, start=self._start)
             except (lark_library.exceptions.LarkError, AssertionError, IndexError, RuntimeError) as error:
-                # The last ones come from an Indenter, of brackets and line breaks that it does not expect, and
+                # The last ones come from an Indenter, of brackets and line breaks it does not expect, and
                 # from Earley's parser, of texts that end in two ways or nest too deeply.
                 return f"{type(error).__name__}: {error}"
         return ""

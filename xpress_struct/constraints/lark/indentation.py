@@ -1,9 +1,10 @@
 """lark's Indenter, up to a depth: blocks by indentation, and line breaks that brackets hide.
 
-The Indenter puts INDENT and DEDENT tokens behind a line break, by the width of the blanks that it ends with,
-and drops line breaks inside brackets. Here each level of indentation is a number of spaces. The level, and the
-INDENT and DEDENT tokens still to come, are the state of an automaton, whose product with the grammar is taken;
-what holds no line break is shared by all levels. Inside brackets a line break is one more thing to ignore.
+The Indenter puts INDENT and DEDENT tokens behind a line break, by the width of the blanks that it ends
+with, and drops line breaks inside brackets. Here each level of indentation is a number of spaces. The level,
+and the INDENT and DEDENT tokens still to come, are the state of an automaton, whose product with the grammar
+is taken; what holds no line break is shared by all levels. Inside brackets a line break is one more thing to
+ignore.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def read_indenter(postlex: object, width: int, depth: int) -> Blocks | None:
     own = ("handle_NL", "_process", "process", "always_accept")
     if not isinstance(postlex, Indenter) or any(getattr(kind, n) is not getattr(Indenter, n) for n in own):
         raise UnsupportedFeatureError(
-            f"postlex is a {kind.__name__}; of post-lexers only lark's Indenter is known here, with the names "
-            "of its terminals.",
+            f"postlex is a {kind.__name__}; of post-lexers only lark's Indenter is known here, with the "
+            "names of its terminals.",
             feature="postlex",
         )
     return Blocks(
@@ -174,9 +175,7 @@ def _inside_brackets(rules: Rules, blocks: Blocks) -> list[Rule]:
                     raise _unbalanced(origin)
                 depth += base in blocks.opening
                 # Inside brackets there are no line breaks, so no blocks either.
-                usable = usable and not (
-                    depth and base in (blocks.newline, blocks.indent, blocks.dedent)
-                )
+                usable = usable and not (depth and base in (blocks.newline, blocks.indent, blocks.dedent))
                 written.append(Symbol(symbol.name + INSIDE * bool(depth), symbol.terminal))
             if depth != inside:
                 raise _unbalanced(origin)

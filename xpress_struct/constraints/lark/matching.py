@@ -64,7 +64,10 @@ class _Follower:
 
     def run(self) -> Matching:
         alphabet = self.alphabet
-        first = (((self.start, frozenset()),), (_UNKNOWN,) * self.history)
+        first: tuple[tuple[_Branch, ...], tuple[int, ...]] = (
+            ((self.start, frozenset()),),
+            (_UNKNOWN,) * self.history,
+        )
         index = {first: 0}
         queue = [first]
         rows: list[list[int]] = []
@@ -160,7 +163,7 @@ class _Follower:
             if step.kind == "match":
                 return frozenset(), True
             if step.kind == "char":
-                if symbol not in (None, self.alphabet.end) and self.masks[at] >> symbol & 1:  # type: ignore[operator]
+                if symbol not in (None, self.alphabet.end) and self.masks[at] >> symbol & 1:
                     found.add(step.targets[0])
             elif step.kind == "split":
                 stack += step.targets
@@ -215,5 +218,3 @@ def _without_dead_ends(rows: list[list[int]], matched: list[int]) -> list[list[i
                 alive.add(state)
                 stack.append(state)
     return [[target if target in alive else -1 for target in row] for row in rows]
-
-

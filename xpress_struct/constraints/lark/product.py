@@ -63,9 +63,7 @@ class _Product:
         while self.queue:
             key = self.queue.pop()
             state, origin = key
-            found = {
-                after for e in self.grammar.of.get(origin, ()) for after, _ in self.paths(state, e, key)
-            }
+            found = {after for e in self.grammar.of.get(origin, ()) for after, _ in self.paths(state, e, key)}
             if not found <= self.behind[key]:
                 self.behind[key] |= found
                 self.queue += self.users[key]

@@ -6,6 +6,7 @@ The order of the branches is kept, because Python's `re` takes the first that ma
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,14 @@ from typing import Any
 from xpress_struct.constraints.json_schema import charset as cs
 from xpress_struct.constraints.json_schema import regular as rx
 from xpress_struct.constraints.lark.characters import characters
-from xpress_struct.constraints.regex import sre, sre_parser
 from xpress_struct.errors import UnsupportedFeatureError
+
+if sys.version_info >= (3, 11):
+    from re import _constants as sre
+    from re import _parser as sre_parser
+else:
+    import sre_constants as sre
+    import sre_parse as sre_parser
 
 __all__ = ["Program", "Step", "compile_pattern"]
 

@@ -80,7 +80,9 @@ class Proofs:
         self._guards: dict[tuple[str, str], int] = {}
         everything = [*rules.terminals, *self.ignored]
         spoken = Rules(_without(rules.all, self.silent), rules.start) if silent else rules
-        self.follow: dict[str, int] = {name: self._first(everything) | 1 << alphabet.end for name in self.ignored}
+        self.follow: dict[str, int] = {
+            name: self._first(everything) | 1 << alphabet.end for name in self.ignored
+        }
         for name in spoken.terminals:
             mask = self._first([*spoken.follow[name], *self.ignored])
             self.follow[name] = mask | (END in spoken.follow[name]) << alphabet.end

@@ -65,7 +65,7 @@ def load(
         return lark_library.Lark(
             text,
             start=start,
-            parser=parser,  # type: ignore[arg-type]
+            parser=parser,
             lexer=lexer,  # type: ignore[arg-type]
             import_paths=[str(p) for p in import_paths],
             postlex=postlex,

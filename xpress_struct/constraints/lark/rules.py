@@ -54,7 +54,9 @@ class Rules:
         found: set[str] = set()
         while True:
             more = {
-                o for o, e in self.all if o not in found and all(not s.terminal and s.name in found for s in e)
+                o
+                for o, e in self.all
+                if o not in found and all(not s.terminal and s.name in found for s in e)
             }
             if not more:
                 return frozenset(found)
@@ -151,9 +153,7 @@ def _useful(rules: list[Rule], start: str, dead: frozenset[str]) -> list[Rule]:
         if not more:
             break
         live |= more
-    kept = [
-        (o, e) for o, e in rules if all(s.name not in dead if s.terminal else s.name in live for s in e)
-    ]
+    kept = [(o, e) for o, e in rules if all(s.name not in dead if s.terminal else s.name in live for s in e)]
     by_origin: dict[str, list[tuple[Symbol, ...]]] = {}
     for origin, expansion in kept:
         by_origin.setdefault(origin, []).append(expansion)

@@ -1,10 +1,10 @@
 """What a lexer of lark takes as which terminal, when several could match.
 
-lark's basic lexer tries its terminals in the order (priority, width, length, name) as one alternation of `re`,
-and then calls a text by a literal's name when a literal spells it. So a terminal takes a text when it takes it
-alone, no terminal before it in that order matches at its beginning, and no literal spells it. Those texts are
-regular, and disjoint; the longest of them is what the lexer takes. The contextual lexer does the same with the
-terminals of one parser state.
+lark's basic lexer tries its terminals in the order (priority, width, length, name) as one alternation of
+`re`, and then calls a text by a literal's name when a literal spells it. So a terminal takes a text when it
+takes it alone, no terminal before it in that order matches at its beginning, and no literal spells it. Those
+texts are regular, and disjoint; the longest of them is what the lexer takes. The contextual lexer does the
+same with the terminals of one parser state.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Terminals that must not stand next to each other.
 
-`else` followed at once by a letter is a name to lark's lexer; a string that a quote follows is another string.
-Such neighbours are kept apart by the rules: what is ignored stands between them, or they do not meet. Having
-written a terminal with nothing behind it is the state of an automaton, whose product with the grammar is
-taken.
+`else` followed at once by a letter is a name to lark's lexer; a string that a quote follows is another
+string. Such neighbours are kept apart by the rules: what is ignored stands between them, or they do not meet.
+Having written a terminal with nothing behind it is the state of an automaton, whose product with the grammar
+is taken.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """lark's LALR table: which terminals come where for certain.
 
-The table's lookaheads are joined over all contexts of a state, so that a terminal for which a state reduces may
-turn out not to be allowed behind that. Here it is proved, where it is so, that it is allowed.
+The table's lookaheads are joined over all contexts of a state, so that a terminal for which a state reduces
+may turn out not to be allowed behind that. Here it is proved, where it is so, that it is allowed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xpress_struct.constraints.json_schema import charset as cs
-from xpress_struct.constraints.json_schema import regular as rx
 from xpress_struct.constraints.json_schema.regex_text import plain
 from xpress_struct.constraints.lark import automata
 from xpress_struct.constraints.lark.alphabet import Alphabet

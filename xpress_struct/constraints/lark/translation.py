@@ -59,12 +59,10 @@ def translate(parser: lark_library.Lark, start: str, max_blanks: int, blocks: Bl
 class _Translator:
     """One translation. The steps of `run` change `rules` and `texts` and note what they did."""
 
-    def __init__(
-        self, parser: lark_library.Lark, start: str, max_blanks: int, blocks: Blocks | None
-    ) -> None:
+    def __init__(self, parser: lark_library.Lark, start: str, max_blanks: int, blocks: Blocks | None) -> None:
         self.parser, self.start, self.max_blanks, self.blocks = parser, start, max_blanks, blocks
         self.lexer = str(parser.options.lexer)
-        self.terminals, self.alphabet = read_terminals(parser.terminals, parser.options.g_regex_flags)
+        self.terminals, self.alphabet = read_terminals(list(parser.terminals), parser.options.g_regex_flags)
         self.silent = frozenset((blocks.indent, blocks.dedent)) if blocks else frozenset()
         plain_rules = rules_of(parser)
         self._check_declared({s.name for _, e in plain_rules for s in e if s.terminal})
@@ -85,7 +83,11 @@ class _Translator:
             for n in self.used
             if n in self.dfas
         }
-        self.gated = [f"{n} is read differently in different places" for n in self.used if n in self.taken and self.taken[n].split]
+        self.gated = [
+            f"{n} is read differently in different places"
+            for n in self.used
+            if n in self.taken and self.taken[n].split
+        ]
         looked_for = self.terminals if self.contexts else self.used
         self.gated += [f"{n}: {self.terminals[n].inexact}" for n in looked_for if self.terminals[n].inexact]
         # The engine looks for what is forced; where what must follow is swallowed, that has no end.
@@ -123,8 +125,8 @@ class _Translator:
         if declared:
             name = min(declared)
             raise UnsupportedFeatureError(
-                f"The terminal {name} is declared without a pattern (%declare), and no postlex= says how it is "
-                "found.",
+                f"The terminal {name} is declared without a pattern (%declare), and no postlex= says how it "
+                "is found.",
                 feature=f"%declare {name}",
             )
 
@@ -145,15 +147,15 @@ class _Translator:
             if self.rules.empty:
                 name = min(endless)
                 raise UnsupportedFeatureError(
-                    f"The terminal {name} reads on into whatever may follow it, and nothing is ignored between "
-                    "them. Such terminals cannot be told apart token by token.",
+                    f"The terminal {name} reads on into whatever may follow it, and nothing is ignored "
+                    "between them. Such terminals cannot be told apart token by token.",
                     feature=f"terminal {name} without an end",
                 )
 
     def _nothing_left(self) -> None:
         raise GrammarError(
-            f"No text is in the language of the rule {self.start!r}: every way through it needs a terminal that "
-            "lark's lexer never takes there, or does not end."
+            f"No text is in the language of the rule {self.start!r}: every way through it needs a terminal "
+            "that lark's lexer never takes there, or does not end."
         )
 
     def _proofs(self) -> Proofs:
@@ -221,7 +223,8 @@ class _Translator:
 
     def _join(self) -> None:
         waits = waiting(self.rules, self.dfas, self.ignored)
-        joined = fuse(self.rules, self.dfas, waits) if waits and not self.apart else None
+        forbidden = {name: self.taken[name].forbidden for name in waits}
+        joined = fuse(self.rules, self.dfas, waits, forbidden) if waits and not self.apart else None
         if joined is not None:
             self.rules = joined
             for name in joined.terminals - self.texts.keys():
@@ -234,7 +237,11 @@ class _Translator:
         begins = 0
         for name in self.ignored:
             begins |= self.dfas[name].first
-        whole = frozenset((self.blocks.newline, *self.blocks.opening, *self.blocks.closing)) if self.blocks else frozenset()
+        whole = (
+            frozenset((self.blocks.newline, *self.blocks.opening, *self.blocks.closing))
+            if self.blocks
+            else frozenset()
+        )
         made = separate(
             self.rules, self.dfas, self.apart, begins, self.alphabet, whole=whole, silent=self.silent
         )
@@ -306,7 +313,10 @@ class _Translator:
             rewritten=tuple(
                 f"{n}: {self.terminals[n].rewritten}" for n in self.used if self.terminals[n].rewritten
             ),
-            proved=(*self._resolved(), *(f"{name} is kept apart from what would change it" for name in self.apart)),
+            proved=(
+                *self._resolved(),
+                *(f"{name} is kept apart from what would change it" for name in self.apart),
+            ),
             gated=tuple(dict.fromkeys(self.gated)),
             bounded=tuple(self.bounded),
         )
