@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["GRAMMARS", "Small"]
+from lark.indenter import Indenter
+
+__all__ = ["BLOCKS", "GRAMMARS", "Small"]
 
 
 class Small(NamedTuple):
@@ -20,6 +22,7 @@ class Small(NamedTuple):
         length: the longest texts.
         parsers: (parser, lexer) pairs of lark that load it.
         options: more options of lark.
+        bounds: options of ours.
     """
 
     name: str
@@ -28,6 +31,15 @@ class Small(NamedTuple):
     length: int
     parsers: tuple[tuple[str, str], ...] = (("lalr", "contextual"), ("earley", "dynamic"))
     options: dict[str, Any] = {}  # noqa: RUF012
+    bounds: dict[str, Any] = {}  # noqa: RUF012
+
+
+class _Blocks(Indenter):
+    """Blocks behind `_NL`, hidden by round brackets."""
+
+    NL_type, INDENT_type, DEDENT_type = "_NL", "_IN", "_OUT"
+    OPEN_PAREN_types, CLOSE_PAREN_types = ["LPAR"], ["RPAR"]
+    tab_len = 8
 
 
 _LALR = (("lalr", "contextual"),)
@@ -119,4 +131,36 @@ GRAMMARS = [
     Small("literal inside a regex", 'start: A B\nA: /x[ab]*/\nB: "b" | "c"', "xabc", 5, _BASIC),
     Small("assignment", 'start: (N "=" v ";")+\nv: N | I\nN: /[a-b]+/\nI: "1"\n%ignore " "', "a=1; ", 6),
     Small("all splits", "start: A B\nA: /a+/\nB: /ab?/", "ab", 6, (("earley", "dynamic_complete"),)),
+]
+
+# Indentation: one width, to a depth, and line breaks without odd blanks: much is left out by design.
+BLOCKS = [
+    Small(
+        "indented tree",
+        "start: tree\ntree: N _NL [_IN tree+ _OUT]\nN: /a+/\n_NL: /(\\n *)+/\n%declare _IN _OUT\n",
+        "a\n ",
+        10,
+        _LALR,
+        {"postlex": _Blocks()},
+        {"indent": 1, "max_depth": 3},
+    ),
+    Small(
+        "blocks, brackets and comments",
+        'start: (_NL | s)*\ns: "a" [":" _NL _IN s+ _OUT] | "a" "(" s* ")" _NL\n'
+        "_NL: ( /\\n */ | C )+\nC: /#[^\\n]*/\n%ignore / +/\n%ignore C\n%declare _IN _OUT\n",
+        "a:()\n #",
+        6,
+        _LALR,
+        {"postlex": _Blocks()},
+        {"indent": 1, "max_depth": 2},
+    ),
+    Small(
+        "a last line without an end",
+        'start: s (_NL s)*\ns: "a" | "b" _NL _IN s (_NL s)* _OUT\n_NL: /\\n */\n%declare _IN _OUT\n',
+        "ab\n ",
+        8,
+        _LALR,
+        {"postlex": _Blocks()},
+        {"indent": 1, "max_depth": 2},
+    ),
 ]

@@ -58,7 +58,7 @@ def contexts_of(
         targets = {name: to for name, (shift, to) in row.items() if shift and name in terminals}
         scanned = terminals & accepted[state] if lexer == "contextual" else terminals
         after = {name: accepted[to] for name, to in targets.items()}
-        contexts.append(Context(frozenset(scanned), frozenset(targets), after, state, table))
+        contexts.append(Context(frozenset(scanned), frozenset(targets), after, frozenset(), state, table))
     return contexts
 
 

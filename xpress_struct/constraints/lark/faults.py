@@ -14,7 +14,7 @@ _HINTS = (
     (r"Rule '(\w+)' used but not defined", "Define it, or correct the name."),
     (r"Rule '(\w+)' defined more than once", "Join the two with |, or use %extend or %override."),
     (r"Rules? '?(\w+)'? defined more than once", "Join the two with |, or use %extend or %override."),
-    (r"Terminal '?(\w+)'? used but not defined", "Define it, or %import it (common has NUMBER, WS, ...)."),
+    (r"Terminal used but not defined: (\w+)", "Define it, or %import it (common has NUMBER, WS, ...)."),
     (r"Using an undefined rule: NonTerminal\('(\w+)'\)", "Define it, or pass start=."),
     (r"Terminal '(\w+)' defined more than once", "Join the two with |."),
     (
@@ -61,7 +61,9 @@ def explained(text: str, start: str, error: Exception) -> GrammarError:
             hint = advice
             name = found[1] if found.re.groups else None
             if name and line is None:
-                line, column = _find(text, name, "more than once" in message)
+                line, column = _find(
+                    text, name, again="more than once" in message, made="zero-width" in message
+                )
             if name == start and "undefined rule" in message:
                 hint = (
                     f"The start rule {start!r} is missing: define it, or pass start= with the name of a rule."
@@ -77,10 +79,10 @@ def explained(text: str, start: str, error: Exception) -> GrammarError:
     return GrammarError("\n".join(part for part in parts if part), line=line, column=column)
 
 
-def _find(text: str, name: str, twice: bool) -> tuple[int | None, int | None]:
-    """Where a name is used; or defined the second time."""
-    if twice:
-        places = list(re.finditer(rf"^[?!]*{re.escape(name)}\b", text, re.MULTILINE))[1:]
+def _find(text: str, name: str, *, again: bool, made: bool) -> tuple[int | None, int | None]:
+    """Where a name is used; or where it is defined, for the second time if `again`."""
+    if again or made:
+        places = list(re.finditer(rf"^[?!]*{re.escape(name)}\b", text, re.MULTILINE))[again:]
     else:
         places = list(re.finditer(rf"(?<![\w.]){re.escape(name)}(?!\w)(?!\s*(?:\.-?\d+)?\s*:)", text))
     if not places:

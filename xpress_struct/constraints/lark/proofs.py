@@ -7,8 +7,8 @@ change what is taken, it is proved; what is left is returned as reasons, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xpress_struct.constraints.lark import automata
@@ -29,22 +29,32 @@ class Context:
         scanned: the terminals that lark's lexer looks for there.
         certain: those of them that the grammar certainly allows there.
         after: per certain terminal, what lark's lexer looks for behind it; empty when that is not known.
+        never: terminals that the grammar never allows, though lark's table does.
         state, table: of the LALR parser, or None.
     """
 
     scanned: frozenset[str]
     certain: frozenset[str]
     after: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    never: frozenset[str] = frozenset()
     state: int = -1
     table: Table | None = None
 
+    def without(self, names: Set[str]) -> Context:
+        """The same place in a grammar that never allows some terminals."""
+        return replace(self, certain=self.certain - names, never=self.never | names)
+
     def sure(self, name: str) -> bool:
         """Whether the grammar allows a terminal here, whatever came before."""
-        return self.table is not None and self.state in self.table.sure(name)
+        return name not in self.never and self.table is not None and self.state in self.table.sure(name)
 
     def implied(self, name: str, other: str) -> bool:
         """Whether the grammar allows `other` here whenever it allows `name`."""
-        return self.table is not None and self.state in self.table.implied(name, other)
+        return (
+            other not in self.never
+            and self.table is not None
+            and self.state in self.table.implied(name, other)
+        )
 
 
 def _without(rules: list[Rule], silent: frozenset[str]) -> list[Rule]:
@@ -178,6 +188,8 @@ class Proofs:
             matching: the terminal's own automaton, which tells what it refuses behind which text; None when
                 something else is refused too.
         """
+        if name in self.ignored and name not in self.rules.terminals:
+            return forbidden & self.follow[name]
         found = 0
         for context in contexts:
             if name not in context.certain:

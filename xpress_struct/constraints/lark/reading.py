@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,14 +65,14 @@ def load(
             text,
             start=start,
             parser=parser,
-            lexer=lexer,  # type: ignore[arg-type]
+            lexer=lexer,
             import_paths=[str(p) for p in import_paths],
             postlex=postlex,
             g_regex_flags=g_regex_flags,
             # What a file imports relatively lies beside it.
             source_path=str(path) if path else None,
         )
-    except (lark_library.exceptions.LarkError, re.error, OSError, AssertionError) as error:
+    except Exception as error:  # lark's errors, those of `re` and `regex`, of files, and failed assertions
         raise explained(text, start, error) from None
 
 

@@ -144,6 +144,8 @@ class _Translator:
             if not endless:
                 return
             self.rules = Rules(self.rules.all, self.rules.start, endless)
+            # lark's lexer goes on looking for them.
+            self.contexts = [context.without(endless) for context in self.contexts]
             if self.rules.empty:
                 name = min(endless)
                 raise UnsupportedFeatureError(
@@ -190,6 +192,8 @@ class _Translator:
             mask = automata.always_read(self.dfas[name])
             spaced = between & ~mask and not between & self.apart.get(name, 0)
             if mask & follow[name] and not spaced:
+                if self.contexts:
+                    self.gated.append(f"{name} reads on into what may follow it")
                 self.apart[name] = self.apart.get(name, 0) | (mask & follow[name])
 
     def _find_double_ends(self) -> None:
