@@ -3,9 +3,9 @@
     python -m benchmarks.grammars --documents 500 --sql-tasks sql_tasks.jsonl --python-files 1000
 
 For each grammar a random model writes documents under its mask, with random budgets, closed at the limit; the
-real parser of the language judges each. `--sql-tasks` (JSON lines with schema and query) are given to "sqlite"
-and to `xs.sql` of their own database; files of the standard library and of site-packages to "python", in lark and,
-where `--masks` says so, through the mask. Prints one table and ends with one line `RESULT {json}`.
+real parser of the language judges each. `--sql-tasks` (JSON lines with schema and query) are given to
+"sqlite" and to `xs.sql` of their own database; files of the standard library and of site-packages to
+"python", in lark and, with `--masks`, through the mask. Prints a table and ends with one line `RESULT {json}`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def main() -> None:
     result: dict[str, Any] = {}
     if given.documents:
         print(
-            f"{'grammar':10}{'compile s':>10}{'returned':>10}{'refused':>9}{'resampled':>11}{'cut':>6}{'bytes':>8}"
+            f"{'grammar':10}{'compile s':>10}{'returned':>10}{'refused':>9}"
+            f"{'resampled':>11}{'cut':>6}{'bytes':>8}"
         )
         for name in given.grammars.split(","):
             result[name] = row = _documents(name, given.documents, given.seed)
@@ -72,7 +73,7 @@ def main() -> None:
 
 
 def _documents(name: str, count: int, seed: int) -> dict[str, Any]:
-    """Texts of a random model; a cut one (no way to close it fitted the budget) is drawn again, and counted."""
+    """Texts of a random model; cut ones (no way to close them fitted the budget) are drawn again."""
     started = time.perf_counter()
     constraint = xs.code(name) if name in CHECKED else xs.lark(name, parser="lalr")
     compile_s = time.perf_counter() - started

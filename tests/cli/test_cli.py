@@ -173,3 +173,24 @@ def test_the_module_runs():
         [sys.executable, "-m", "xpress_struct.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip().count(".") == 2
+
+
+def test_sql_and_code(writes, capsys, tmp_path):
+    """A statement over the tables of a file, and code in the language asked for."""
+    tables = tmp_path / "tables.sql"
+    tables.write_text("CREATE TABLE singer (id INTEGER, name TEXT);")
+    writes("SELECT name FROM singer")
+    assert cli.main(["sql", "--tables", str(tables), "--prompt", "Names?"]) == 0
+    assert capsys.readouterr().out == "SELECT name FROM singer\n"
+    writes("[a]\nx = 1\n")
+    assert cli.main(["code", "--language", "toml", "--prompt", "x is 1"]) == 0
+    assert capsys.readouterr().out == "[a]\nx = 1\n\n"
+    assert cli.main(["sql", "--tables", "/no/such/file", "--prompt", "x"]) == 1
+    assert capsys.readouterr().err.startswith("ArgumentError")
+
+
+def test_a_grammar_from_another_rule(writes, capsys):
+    """--start names the rule to begin with."""
+    writes("[1, 2]")
+    assert cli.main(["grammar", "--lark", "json", "--start", "array", "--prompt", "A list"]) == 0
+    assert capsys.readouterr().out == "[1, 2]\n"

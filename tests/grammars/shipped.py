@@ -37,7 +37,9 @@ def corpus(kind: str) -> list[tuple[str, str]]:
     for name in NAMES:
         # Read as bytes: carriage returns are part of the texts.
         text = (CORPORA / f"{name}.{kind}.txt").read_bytes().decode()
-        found += [(name, each if name in ("python", "ini") else each.removesuffix("\n")) for each in _split(text)]
+        found += [
+            (name, each if name in ("python", "ini") else each.removesuffix("\n")) for each in _split(text)
+        ]
     return found
 
 

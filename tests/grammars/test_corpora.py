@@ -10,7 +10,13 @@ from tests.grammars.sampler import Sampler
 from tests.grammars.shipped import NAMES, corpus, loaded, takes
 
 # What a language forbids beyond its syntax, so that a random text may meet it.
-_TWICE = ("already exists", "Cannot overwrite", "Cannot mutate", "Cannot declare", "Duplicate inline table key")
+_TWICE = (
+    "already exists",
+    "Cannot overwrite",
+    "Cannot mutate",
+    "Cannot declare",
+    "Duplicate inline table key",
+)
 
 
 @pytest.mark.parametrize(("name", "text"), corpus("accepted"))
@@ -45,7 +51,7 @@ def test_random_texts(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "python"])
 def test_masks(name: str) -> None:
-    """The mask takes what the grammar takes, refuses what it refuses, and nothing is left to lark at the end."""
+    """The mask takes and refuses what the grammar does, and nothing is left to lark at the end."""
     constraint = xs.lark(name, parser="lalr")
     assert constraint.checked_after == ()
     for mine, text in corpus("accepted"):

@@ -1,4 +1,4 @@
-"""Code and configuration files as constraints: a shipped grammar, and the language's own parser at the end."""
+"""Code and configuration files: a shipped grammar, and the language's own parser at the end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def _parsed(parses: Callable[[str], object], prefix: str, text: str) -> str:
             warnings.simplefilter("ignore")  # of doubtful code, which parses
             parses(prefix + text)
     except (SyntaxError, ValueError, RecursionError, MemoryError, configparser.Error) as error:
-        raise OutputValidationError(f"The language's own parser refuses the text: {error}", text=text) from error
+        raise OutputValidationError(
+            f"The language's own parser refuses the text: {error}", text=text
+        ) from error
     return prefix + text
 
 
@@ -107,8 +109,8 @@ def _parse_toml(text: str) -> object:
         return None
 
 
-def _parse_ini(text: str) -> object:
-    return configparser.ConfigParser().read_string(text)
+def _parse_ini(text: str) -> None:
+    configparser.ConfigParser().read_string(text)
 
 
 _TWICE = "that nothing is named twice is not context-free"
