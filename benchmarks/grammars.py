@@ -5,7 +5,7 @@
 For each grammar a random model writes documents under its mask, with random budgets, closed at the limit; the
 real parser of the language judges each. `--sql-tasks` (JSON lines with schema and query) are given to
 "sqlite" and to `xs.sql` of their own database; files of the standard library and of site-packages to
-"python", in lark and, with `--masks`, through the mask. Prints a table and ends with one line `RESULT {json}`.
+"python", in lark and, with `--masks`, through the mask. Prints a table, and last one line `RESULT {json}`.
 """
 
 from __future__ import annotations
