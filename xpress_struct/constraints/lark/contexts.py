@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 import lark as lark_library
@@ -62,14 +62,25 @@ def contexts_of(
     return contexts
 
 
-def taken_everywhere(scanners: Scanners, contexts: list[Context]) -> Mapping[str, Found]:
-    """What is taken as each terminal in all of these contexts."""
+def taken_everywhere(
+    scanners: Scanners, contexts: list[Context], dropped: Set[str]
+) -> Mapping[str, Found]:
+    """What is taken as each terminal in all of the contexts in which the parser goes on with it.
+
+    Args:
+        dropped: names of the terminals that never reach the parser in some contexts.
+    """
     if not contexts:
         return {n: Found(t.own, t.forbidden, Taken()) for n, t in scanners.terminals.items()}
+    read: dict[frozenset[str], set[str]] = {}
+    for context in contexts:
+        names = context.table.rows[context.state].keys() if context.table else context.scanned
+        read.setdefault(context.scanned, set(dropped)).update(names)
     options: dict[str, dict[Taken, None]] = {}
-    for scanned in {context.scanned for context in contexts}:
+    for scanned, counted in read.items():
         for name, taken in scanners.scanner(scanned).items():
-            options.setdefault(name, {})[taken] = None
+            if name in counted:
+                options.setdefault(name, {})[taken] = None
     found = {}
     for name, some in options.items():
         found[name] = Found(*scanners.common(name, list(some)))

@@ -70,7 +70,8 @@ class _Translator:
             self.terminals, self.alphabet, parser.ignore_tokens, parser.options.g_regex_flags
         )
         self.contexts = contexts_of(parser, frozenset(self.terminals), plain_rules, start)
-        self.taken = taken_everywhere(scanners, self.contexts)
+        dropped = scanners.ignored | ({blocks.newline} if blocks and blocks.opening else frozenset())
+        self.taken = taken_everywhere(scanners, self.contexts, dropped)
         self.dfas = {name: one.dfa for name, one in self.taken.items() if not one.dfa.empty}
         self.ignored = [name for name in parser.ignore_tokens if name in self.dfas]
         # Inside brackets a line break is dropped too.
