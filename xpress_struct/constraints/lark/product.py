@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol, merged
+from xpress_struct.constraints.lark.rules import Rule, Rules, Symbol, merged, reached_from
 
 __all__ = ["Step", "product"]
 
@@ -67,7 +67,8 @@ class _Product:
             if not found <= self.behind[key]:
                 self.behind[key] |= found
                 self.queue += self.users[key]
-        made = [rule for rule in self.grammar.all if rule[0] in self.keeps]
+        kept = reached_from(self.keeps, self.grammar.of)
+        made = [rule for rule in self.grammar.all if rule[0] in kept]
         for state, origin in list(self.behind):
             for expansion in self.grammar.of.get(origin, ()):
                 for after, written in self.paths(state, expansion, None):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["END", "Rule", "Rules", "Symbol", "merged"]
+__all__ = ["END", "Rule", "Rules", "Symbol", "merged", "reached_from"]
 
 END = "$END"
 
@@ -157,14 +157,21 @@ def _useful(rules: list[Rule], start: str, dead: frozenset[str]) -> list[Rule]:
     by_origin: dict[str, list[tuple[Symbol, ...]]] = {}
     for origin, expansion in kept:
         by_origin.setdefault(origin, []).append(expansion)
-    reached, stack = {start}, [start]
+    reached = reached_from([start], by_origin)
+    return [(o, e) for o, e in kept if o in reached]
+
+
+def reached_from(origins: Iterable[str], rules: Mapping[str, Iterable[tuple[Symbol, ...]]]) -> set[str]:
+    """The nonterminals that stand in what some nonterminals derive, and those themselves."""
+    reached = set(origins)
+    stack = list(reached)
     while stack:
-        for expansion in by_origin.get(stack.pop(), ()):
+        for expansion in rules.get(stack.pop(), ()):
             for symbol in expansion:
                 if not symbol.terminal and symbol.name not in reached:
                     reached.add(symbol.name)
                     stack.append(symbol.name)
-    return [(o, e) for o, e in kept if o in reached]
+    return reached
 
 
 def merged(rules: Rules) -> Rules:
