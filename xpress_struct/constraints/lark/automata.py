@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from xpress_struct.constraints.json_schema import regular as rx
 from xpress_struct.constraints.json_schema.automaton import Automaton, to_regex
@@ -45,7 +46,7 @@ class Dfa:
     def empty(self) -> bool:
         return not self.final
 
-    @property
+    @cached_property
     def first(self) -> int:
         """Mask of the classes that a text can begin with."""
         return sum(1 << c for c, target in enumerate(self.rows[0]) if target >= 0)
@@ -273,13 +274,15 @@ def _trim(rows: list[list[int]], final: set[int]) -> Dfa:
 
 def minimal(dfa: Dfa) -> Dfa:
     """The smallest automaton of the same texts (Moore's refinement)."""
+    # Most classes of characters behave alike in one automaton; a column of each kind tells the states apart.
+    narrow = list(zip(*dict.fromkeys(zip(*dfa.rows, strict=True)), strict=True))
     block = [int(s in dfa.final) for s in range(len(dfa.rows))]
     count = 0
     while True:
         keys: dict[tuple[int, ...], int] = {}
+        to = [*block, -1]  # -1 leads to -1
         block = [
-            keys.setdefault((block[s], *(block[t] if t >= 0 else -1 for t in row)), len(keys))
-            for s, row in enumerate(dfa.rows)
+            keys.setdefault((block[s], *[to[t] for t in row]), len(keys)) for s, row in enumerate(narrow)
         ]
         if len(keys) == count:
             break

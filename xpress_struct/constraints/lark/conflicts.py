@@ -6,8 +6,20 @@ from typing import Any
 
 import lark as lark_library
 from lark.parsers.lalr_analysis import LALR_Analyzer
+from lark.parsers.lalr_parser import LALR_Parser, _Parser
 
-__all__ = ["conflicts"]
+__all__ = ["AnalysedParser", "conflicts"]
+
+
+class AnalysedParser(LALR_Parser):
+    """lark's own parser, with what its analysis found: to do that again takes as long as all of loading."""
+
+    def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:
+        analysis: Any = LALR_Analyzer(parser_conf, debug, strict)
+        analysis.compute_lalr()
+        self._parse_table, self.parser_conf = analysis.parse_table, parser_conf
+        self.parser = _Parser(analysis.parse_table, parser_conf.callbacks, debug)
+        self.conflicts = _read(analysis)
 
 
 def conflicts(parser: lark_library.Lark) -> list[str]:
@@ -16,11 +28,18 @@ def conflicts(parser: lark_library.Lark) -> list[str]:
     Args:
         parser: loaded with parser="lalr".
     """
-    analysis: Any = LALR_Analyzer(parser.parser.parser_conf, debug=False)
+    frontend: Any = parser.parser
+    if isinstance(frontend.parser, AnalysedParser):
+        return frontend.parser.conflicts
+    analysis: Any = LALR_Analyzer(frontend.parser_conf, debug=False)
     analysis.compute_lr0_states()
     analysis.compute_reads_relations()
     analysis.compute_includes_lookback()
     analysis.compute_lookaheads()
+    return _read(analysis)
+
+
+def _read(analysis: Any) -> list[str]:
     found: dict[str, None] = {}
     for state in analysis.lr0_itemsets:
         for symbol, rules in state.lookaheads.items():

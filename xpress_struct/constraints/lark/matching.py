@@ -72,27 +72,36 @@ class _Follower:
         queue = [first]
         rows: list[list[int]] = []
         matched: list[int] = []
+        alike = self.alike()
         for branches, before in queue:
-            row, match = [], 0
-            for symbol in range(alphabet.size + 1):
-                after, hit = self.advance(branches, before, symbol)
+            row, match = [-1] * alphabet.size, 0
+            for symbols in alike:
+                after, hit = self.advance(branches, before, symbols[0])
                 if hit:
-                    match |= 1 << symbol
-                if symbol == alphabet.end:
-                    break
-                if not after:
-                    row.append(-1)
+                    match |= sum(1 << symbol for symbol in symbols)
+                if not after or symbols[0] == alphabet.end:
                     continue
-                key = (after, (*before, symbol)[1:] if self.history else ())
+                key = (after, (*before, symbols[0])[1:] if self.history else ())
                 if key not in index:
                     index[key] = len(queue)
                     queue.append(key)
                     if len(queue) > _MOST_STATES:
                         raise rx.TooComplexError(f"more than {_MOST_STATES} states")
-                row.append(index[key])
+                for symbol in symbols:
+                    row[symbol] = index[key]
             rows.append(row)
             matched.append(match)
         return Matching(_without_dead_ends(rows, matched), matched, self.inexact)
+
+    def alike(self) -> list[list[int]]:
+        """The symbols, those together that no step of the program tells apart."""
+        alphabet = self.alphabet
+        behind = {alphabet.mask(one) for step in self.steps for option in step.before for one in option}
+        masks = {*self.masks, *behind, 1 << self.newline, 1 << alphabet.end}
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for symbol in range(alphabet.size + 1):
+            groups.setdefault(tuple(mask >> symbol & 1 for mask in masks), []).append(symbol)
+        return list(groups.values())
 
     def advance(
         self, branches: tuple[_Branch, ...], before: tuple[int, ...], symbol: int

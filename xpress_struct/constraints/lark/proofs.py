@@ -85,6 +85,7 @@ class Proofs:
         self.rules, self.dfas, self.alphabet = rules, dfas, alphabet
         self.ignored = frozenset(ignored)
         self.silent = frozenset(silent)
+        self._masks: dict[frozenset[str], int] = {}
         self._extends: dict[tuple[str, str], int] = {}
         self._further: dict[tuple[str, int], int] = {}
         self._guards: dict[tuple[str, str], int] = {}
@@ -98,6 +99,7 @@ class Proofs:
             self.follow[name] = mask | (END in spoken.follow[name]) << alphabet.end
 
     def _first(self, names: Iterable[str]) -> int:
+        """Mask of what the texts of some terminals begin with."""
         mask = 0
         for name in names:
             if name in self.dfas:
@@ -155,7 +157,10 @@ class Proofs:
         after = context.after.get(name)
         if after is None or after & self.silent:
             return self.follow.get(name, 0)
-        return self._first([*after, *self.ignored]) | (END in after) << self.alphabet.end
+        if after not in self._masks:
+            mask = self._first([*after, *self.ignored]) | (END in after) << self.alphabet.end
+            self._masks[after] = mask
+        return self._masks[after]
 
     def _together(self, name: str, other: str) -> bool:
         """Whether one terminal may come wherever the other may."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import lark as lark_library
 
+from xpress_struct.constraints.lark.conflicts import AnalysedParser
 from xpress_struct.constraints.lark.faults import explained
 from xpress_struct.errors import GrammarError, UnsupportedFeatureError
 
@@ -71,6 +72,7 @@ def load(
             g_regex_flags=g_regex_flags,
             # What a file imports relatively lies beside it.
             source_path=str(path) if path else None,
+            _plugins={"LALR_Parser": AnalysedParser},
         )
     except Exception as error:  # lark's errors, those of `re` and `regex`, of files, and failed assertions
         raise explained(text, start, error) from None
