@@ -30,7 +30,7 @@ from tqdm import tqdm
 import xpress_struct as xs
 from benchmarks.judges import JUDGES
 from benchmarks.random_documents import END, random_model
-from xpress_struct.constraints.code import PythonBlocks
+from xpress_struct.constraints.lark.shipped import PythonBlocks
 from xpress_struct.errors import OutputValidationError, XPressError
 from xpress_struct.model import Model
 
@@ -75,7 +75,7 @@ def main() -> None:
 def _documents(name: str, count: int, seed: int) -> dict[str, Any]:
     """Texts of a random model; cut ones (no way to close them fitted the budget) are drawn again."""
     started = time.perf_counter()
-    constraint = xs.code(name) if name in CHECKED else xs.lark(name, parser="lalr")
+    constraint = xs.code(name) if name in CHECKED else xs.lark(name)
     compile_s = time.perf_counter() - started
     model, draw = _leaning_model(seed), random.Random(seed)
     counts: Counter[str] = Counter()
@@ -133,7 +133,7 @@ def _leaning_model(seed: int) -> Model:
 
 def _gold(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Shares of the queries that the masks take, and that pass the check of their own database too."""
-    general = xs.lark("sqlite", parser="lalr")
+    general = xs.lark("sqlite")
     counts: Counter[str] = Counter()
     for row in tqdm(rows, desc="gold", file=sys.stderr):
         counts["sqlite"] += general.accepts(row["query"])

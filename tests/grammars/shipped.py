@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lark
 
-from xpress_struct.constraints.code import PythonBlocks
+from xpress_struct.constraints.lark.shipped import PythonBlocks
 
 FOLDER = Path(__file__).resolve().parents[2] / "grammars"
 CORPORA = Path(__file__).parent / "corpora"

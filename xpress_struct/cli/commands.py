@@ -79,6 +79,8 @@ def run_pull(given: argparse.Namespace) -> None:
 
 def run_compile(given: argparse.Namespace) -> None:
     """Compiles a constraint and prints what its mask enforces."""
+    if given.start is not None and given.lark is None:
+        raise ArgumentError("--start names a rule of a Lark grammar; give it together with --lark.")
     started = time.perf_counter()
     if given.schema:
         from xpress_struct.constraints.json_schema import json_schema
@@ -91,8 +93,10 @@ def run_compile(given: argparse.Namespace) -> None:
     else:
         from xpress_struct.constraints.lark import lark
 
-        constraint = lark(given.lark)
+        constraint = lark(given.lark, start=given.start or "start")
     print(f"compiled in {1000 * (time.perf_counter() - started):.1f} ms")
+    if constraint.report is not None:
+        print(constraint.report)
     if constraint.enforced:
         print("enforced by the mask: " + ", ".join(constraint.enforced))
     if not constraint.checked_after:

@@ -96,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--schema", metavar="FILE|pkg.mod:Class")
     source.add_argument("--pattern")
     source.add_argument("--lark", metavar="FILE|NAME")
+    compile_.add_argument("--start", metavar="RULE", help="with --lark: the rule to begin with")
     _layout(compile_)
     compile_.set_defaults(run=run_compile)
     return parser

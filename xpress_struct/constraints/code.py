@@ -9,9 +9,8 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
-from lark.indenter import Indenter
 from llguidance import LLMatcher
 
 from xpress_struct.constraints.constraint import Constraint
@@ -21,21 +20,10 @@ from xpress_struct.constraints.report import Checked
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import ArgumentError, OutputValidationError
 
-__all__ = ["PythonBlocks", "code"]
+__all__ = ["code"]
 
 # A function at the margin, with its decorators.
 _FUNCTION = re.compile(r"^(?:@[^\n]*\n(?:[ \t)\]}#][^\n]*\n|\n)*)*(?:async[ \t]+)?def\b", re.MULTILINE)
-
-
-class PythonBlocks(Indenter):
-    """The post-lexer of the shipped grammar "python". Line feeds in brackets are the grammar's own affair."""
-
-    NL_type = "_NEWLINE"
-    OPEN_PAREN_types: list[str] = []  # noqa: RUF012  (lark's names and types)
-    CLOSE_PAREN_types: list[str] = []  # noqa: RUF012
-    INDENT_type = "_INDENT"
-    DEDENT_type = "_DEDENT"
-    tab_len = 8
 
 
 def code(language: str = "python", *, prefix: str = "") -> Constraint:
@@ -57,14 +45,14 @@ def code(language: str = "python", *, prefix: str = "") -> Constraint:
         raise ArgumentError(f"language={language!r}: it must be one of {', '.join(map(repr, _LANGUAGES))}.")
     parses, checked = _LANGUAGES[language]
     if not prefix:
-        constraint = _compiled(language, "start")
+        constraint = lark(language)
         return replace(constraint, parser=partial(_parsed, parses, ""), checked_after=checked)
     if language != "python":
         raise ArgumentError(f"A prefix is the beginning of a function; {language!r} has none.")
     heads = [found.start() for found in _FUNCTION.finditer(prefix)]
     if not heads:
         raise ArgumentError(f"The prefix has no `def` at the margin: {prefix[:60]!r}.")
-    constraint = _compiled(language, "function")
+    constraint = lark(language, start="function")
     return replace(
         constraint,
         parser=partial(_parsed, parses, prefix),
@@ -82,12 +70,6 @@ def _behind(constraint: Constraint, prefix: str, engine: LLMatcher, vocabulary: 
             f"{prefix[fits : fits + 20]!r} does not."
         )
     return matcher
-
-
-@lru_cache(maxsize=8)
-def _compiled(language: str, start: str) -> Constraint:
-    postlex = PythonBlocks() if language == "python" else None
-    return lark(language, start=start, parser="lalr", postlex=postlex)
 
 
 def _parsed(parses: Callable[[str], object], prefix: str, text: str) -> str:

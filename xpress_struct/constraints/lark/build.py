@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from xpress_struct.constraints.lark.gate import GatedMatcher, Judge
 from xpress_struct.constraints.lark.indentation import read_indenter
 from xpress_struct.constraints.lark.reading import check_options, load, read_text
 from xpress_struct.constraints.lark.report import LarkReport
+from xpress_struct.constraints.lark.shipped import post_lexer, shipped_grammars
 from xpress_struct.constraints.lark.translation import translate
 from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.constraints.report import Checked
@@ -28,12 +29,14 @@ __all__ = ["lark"]
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|#[^\n]*|/(?!/)(?:\\.|[^/\\\n])+/')
 _ENGINE_ONLY = re.compile(r"<[^<>\s]+>|%(?:json|regex|lark|llguidance)\b")
 
+_Bounds = tuple[int, int, int]  # max_blanks, indent, max_depth
+
 
 def lark(
     grammar: str | Path | lark_library.Lark,
     *,
     start: str = "start",
-    parser: Literal["earley", "lalr"] = "earley",
+    parser: Literal["earley", "lalr"] | None = None,
     lexer: Literal["auto", "basic", "contextual", "dynamic", "dynamic_complete"] = "auto",
     import_paths: Sequence[str | Path] = (),
     postlex: Any = None,
@@ -49,7 +52,8 @@ def lark(
             grammar that comes with the package ("json"), or a `lark.Lark` object, whose own options then
             count in place of those below.
         start: the rule to begin with. Of a Lark object with several start rules, the one meant.
-        parser, lexer, import_paths, postlex, g_regex_flags: as in `lark.Lark`, with the same defaults.
+        parser, lexer, import_paths, postlex, g_regex_flags: as in `lark.Lark`, with the same defaults; but
+            a grammar of the package is read with parser="lalr" and its own post-lexer.
         max_blanks: longest run of ignored blanks, in characters; lark itself has no bound.
         indent, max_depth: with an Indenter, the spaces of one level of indentation, and the deepest level.
 
@@ -65,31 +69,60 @@ def lark(
     for name, value in (("max_blanks", max_blanks), ("indent", indent), ("max_depth", max_depth)):
         if value < 1:
             raise ArgumentError(f"{name} is {value}; it must be at least 1.")
+    bounds = (max_blanks, indent, max_depth)
     if isinstance(grammar, lark_library.Lark):
-        loaded = grammar
-        starts = loaded.options.start
+        starts = grammar.options.start
         if start not in starts:
             if start != "start" or len(starts) > 1:
                 raise ArgumentError(f"start={start!r} is none of the Lark object's: {', '.join(starts)}.")
             start = starts[0]
-    else:
-        text, path = read_text(grammar)
-        not_lark(text)
-        try:
-            loaded = load(
-                text,
-                path,
-                start=start,
-                parser=parser,
-                lexer=lexer,
-                import_paths=import_paths,
-                postlex=postlex,
-                g_regex_flags=g_regex_flags,
-            )
-        except GrammarError:
-            if not _ENGINE_ONLY.search(_STRING_OR_COMMENT.sub("", text)):
-                raise
-            return Constraint("lark", LLMatcher.grammar_from_lark(text), str)
+        return _constraint(grammar, start, bounds)
+    paths = tuple(str(path) for path in import_paths)
+    name = str(grammar)
+    if name in shipped_grammars() and postlex is None:
+        return _of_package(name, start, parser or "lalr", lexer, paths, g_regex_flags, bounds)
+    return _of_text(grammar, start, parser or "earley", lexer, paths, postlex, g_regex_flags, bounds)
+
+
+@lru_cache(maxsize=32)
+def _of_package(
+    name: str, start: str, parser: str, lexer: str, paths: tuple[str, ...], flags: int, bounds: _Bounds
+) -> Constraint:
+    return _of_text(name, start, parser, lexer, paths, post_lexer(name), flags, bounds)
+
+
+def _of_text(
+    grammar: str | Path,
+    start: str,
+    parser: str,
+    lexer: str,
+    paths: tuple[str, ...],
+    postlex: Any,
+    flags: int,
+    bounds: _Bounds,
+) -> Constraint:
+    text, path = read_text(grammar)
+    not_lark(text)
+    try:
+        loaded = load(
+            text,
+            path,
+            start=start,
+            parser=parser,
+            lexer=lexer,
+            import_paths=paths,
+            postlex=postlex,
+            g_regex_flags=flags,
+        )
+    except GrammarError:
+        if not _ENGINE_ONLY.search(_STRING_OR_COMMENT.sub("", text)):
+            raise
+        return Constraint("lark", LLMatcher.grammar_from_lark(text), str)
+    return _constraint(loaded, start, bounds)
+
+
+def _constraint(loaded: lark_library.Lark, start: str, bounds: _Bounds) -> Constraint:
+    max_blanks, indent, max_depth = bounds
     check_options(loaded)
     made = translate(loaded, start, max_blanks, read_indenter(loaded.options.postlex, indent, max_depth))
     judge = Judge(loaded, start)

@@ -62,9 +62,7 @@ def contexts_of(
     return contexts
 
 
-def taken_everywhere(
-    scanners: Scanners, contexts: list[Context], dropped: Set[str]
-) -> Mapping[str, Found]:
+def taken_everywhere(scanners: Scanners, contexts: list[Context], dropped: Set[str]) -> Mapping[str, Found]:
     """What is taken as each terminal in all of the contexts in which the parser goes on with it.
 
     Args:

@@ -10,9 +10,10 @@ import lark as lark_library
 
 from xpress_struct.constraints.lark.conflicts import AnalysedParser
 from xpress_struct.constraints.lark.faults import explained
+from xpress_struct.constraints.lark.shipped import shipped_grammars
 from xpress_struct.errors import GrammarError, UnsupportedFeatureError
 
-__all__ = ["load", "read_text", "shipped_grammars"]
+__all__ = ["check_options", "load", "read_text"]
 
 
 def read_text(grammar: str | Path) -> tuple[str, Path | None]:
@@ -33,15 +34,6 @@ def read_text(grammar: str | Path) -> tuple[str, Path | None]:
             f"can be read ({error.strerror or error}), nor one of the grammars that come with the "
             f"package: {', '.join(sorted(shipped))}."
         ) from None
-
-
-def shipped_grammars() -> dict[str, Path]:
-    """Grammars of the package by name: inside it when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[2]
-    folder = package / "grammars"
-    if not folder.is_dir():
-        folder = package.parent / "grammars"
-    return {path.stem: path for path in folder.glob("*.lark")}
 
 
 def load(

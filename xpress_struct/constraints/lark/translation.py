@@ -73,6 +73,11 @@ class _Translator:
         dropped = scanners.ignored | ({blocks.newline} if blocks and blocks.opening else frozenset())
         self.taken = taken_everywhere(scanners, self.contexts, dropped)
         self.dfas = {name: one.dfa for name, one in self.taken.items() if not one.dfa.empty}
+        if blocks and blocks.newline not in self.dfas:
+            raise GrammarError(
+                f"lark's lexer never takes {blocks.newline}, the Indenter's line break: other terminals come "
+                "first, or there is no such terminal."
+            )
         self.ignored = [name for name in parser.ignore_tokens if name in self.dfas]
         # Inside brackets a line break is dropped too.
         self.dropped = [*self.ignored, blocks.newline] if blocks else self.ignored
