@@ -42,6 +42,12 @@ class _Blocks(Indenter):
     tab_len = 8
 
 
+class _Open(_Blocks):
+    """Blocks behind `_NL`, which no brackets hide."""
+
+    OPEN_PAREN_types, CLOSE_PAREN_types = [], []
+
+
 _LALR = (("lalr", "contextual"),)
 _EARLEY = (("earley", "dynamic"),)
 _BASIC = (("lalr", "contextual"), ("lalr", "basic"), ("earley", "dynamic"), ("earley", "basic"))
@@ -161,6 +167,16 @@ BLOCKS = [
         8,
         _LALR,
         {"postlex": _Blocks()},
+        {"indent": 1, "max_depth": 2},
+    ),
+    Small(
+        "brackets with line breaks of their own, quotes with blanks",
+        'start: s+\ns: x _NL | ":" _NL _IN s+ _OUT\nx: "(" [_N] y ")" | "q" t "q"\ny: ("b" [_N])+\n'
+        't: T ["(" [_N] y ")"]\nT.3: /[b ]+/\n_N.3: /[ \\n]+/\n_NL: /\\n */\n%declare _IN _OUT\n',
+        "b:q()\n ",
+        6,
+        _LALR,
+        {"postlex": _Open()},
         {"indent": 1, "max_depth": 2},
     ),
 ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import lark
 import pytest
+from lark.indenter import Indenter
 
 import xpress_struct as xs
 from xpress_struct.errors import ArgumentError, GrammarError, UnsupportedFeatureError
@@ -67,6 +68,28 @@ def test_b33_faults_have_place_and_hint(
         xs.lark(grammar, parser="lalr")
     assert (caught.value.line, caught.value.column) == (line, column)
     assert all(word in str(caught.value) for word in words)
+
+
+def test_a_grammar_of_the_package_is_lalr() -> None:
+    """It is read as LALR unless told otherwise, and made once; others are read by Earley's parser, as in lark."""
+    made = xs.lark("csv")
+    assert made.report.parser == "lalr"
+    assert xs.lark("csv", parser="lalr") is made
+    assert xs.lark("csv", parser="earley").report.parser == "earley"
+    assert xs.lark(SUM).report.parser == "earley"
+
+
+class _Lines(Indenter):
+    NL_type, INDENT_type, DEDENT_type = "_NL", "_IN", "_OUT"
+    OPEN_PAREN_types, CLOSE_PAREN_types = [], []
+    tab_len = 8
+
+
+def test_line_breaks_that_lark_never_takes_are_a_fault() -> None:
+    """An Indenter whose line breaks are always read as another terminal is told."""
+    grammar = 'start: "a" _NL _IN X _OUT | X\n_NL: /\\n */\nX.2: /[\\nx]+/\n%declare _IN _OUT\n'
+    with pytest.raises(GrammarError, match="_NL"):
+        xs.lark(grammar, parser="lalr", lexer="basic", postlex=_Lines())
 
 
 def test_left_recursion_is_fine() -> None:

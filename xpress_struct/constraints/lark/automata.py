@@ -51,6 +51,11 @@ class Dfa:
         """Mask of the classes that a text can begin with."""
         return sum(1 << c for c, target in enumerate(self.rows[0]) if target >= 0)
 
+    @cached_property
+    def edges(self) -> list[list[tuple[int, int]]]:
+        """Per state, the classes that lead on, each with the state behind it."""
+        return [[(c, target) for c, target in enumerate(row) if target >= 0] for row in self.rows]
+
     def accepts(self, word: Iterable[int]) -> bool:
         """Whether a text, given by its classes, is accepted."""
         state = 0
@@ -100,11 +105,11 @@ def begins(dfa: Dfa, matching: Matching) -> bool:
         match = matching.matched[b]
         if a in dfa.final and match:
             return True
-        for symbol, (x, y) in enumerate(zip(dfa.rows[a], matching.rows[b], strict=True)):
-            if x < 0:
-                continue
+        row = matching.rows[b]
+        for symbol, x in dfa.edges[a]:
             if match >> symbol & 1:
                 return True
+            y = row[symbol]
             if y >= 0 and (x, y) not in seen:
                 seen.add((x, y))
                 stack.append((x, y))
@@ -131,10 +136,9 @@ def without_prefixes(dfa: Dfa, other: Matching, alphabet: Alphabet) -> tuple[Dfa
     rows, final, forbidden = [], set(), 0
     for state, (a, b) in enumerate(queue):
         match = other.matched[b] if b >= 0 else 0
-        row = []
-        for symbol, target in enumerate(dfa.rows[a]):
-            if target < 0 or match >> symbol & 1:
-                row.append(-1)
+        row = [-1] * len(dfa.rows[a])
+        for symbol, target in dfa.edges[a]:
+            if match >> symbol & 1:
                 continue
             key = (target, other.rows[b][symbol] if b >= 0 else -1)
             if key not in index:
@@ -142,7 +146,7 @@ def without_prefixes(dfa: Dfa, other: Matching, alphabet: Alphabet) -> tuple[Dfa
                 queue.append(key)
                 if len(queue) > _MOST_STATES:
                     raise rx.TooComplexError(f"more than {_MOST_STATES} states")
-            row.append(index[key])
+            row[symbol] = index[key]
         rows.append(row)
         if a in dfa.final and not match & end:
             final.add(state)
@@ -156,16 +160,13 @@ def without_words(dfa: Dfa, other: Dfa) -> Dfa:
     queue = [(0, 0)]
     rows, final = [], set()
     for state, (a, b) in enumerate(queue):
-        row = []
-        for symbol, target in enumerate(dfa.rows[a]):
-            if target < 0:
-                row.append(-1)
-                continue
+        row = [-1] * len(dfa.rows[a])
+        for symbol, target in dfa.edges[a]:
             key = (target, other.rows[b][symbol] if b >= 0 else -1)
             if key not in index:
                 index[key] = len(queue)
                 queue.append(key)
-            row.append(index[key])
+            row[symbol] = index[key]
         rows.append(row)
         if a in dfa.final and b not in other.final:
             final.add(state)
@@ -226,9 +227,9 @@ def extensions(dfa: Dfa, other: Dfa) -> int:
     seen, stack, found = {(0, 0)}, [(0, 0)], 0
     while stack:
         a, b = stack.pop()
-        for symbol, (x, y) in enumerate(zip(dfa.rows[a], other.rows[b], strict=True)):
-            if y < 0:
-                continue
+        row = dfa.rows[a]
+        for symbol, y in other.edges[b]:
+            x = row[symbol]
             if x < 0:
                 if a in dfa.final:
                     found |= 1 << symbol

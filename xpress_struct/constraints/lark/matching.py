@@ -10,6 +10,7 @@ follow it exactly. Lazy repeats are branches in the other order and need nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from xpress_struct.constraints.json_schema import regular as rx
 from xpress_struct.constraints.lark.alphabet import Alphabet
@@ -33,11 +34,13 @@ class Matching:
         rows: per state, the state behind each class; -1 when nothing can match any more.
         matched: per state, the classes (and the end of the text, the bit after them) before which a match
             ends here.
+        ordered: whether branches behind a match were left, so that their order may matter.
         inexact: why it is only an upper bound of what `re` takes, or "".
     """
 
     rows: list[list[int]]
     matched: list[int]
+    ordered: bool = False
     inexact: str = ""
 
 
@@ -60,7 +63,7 @@ class _Follower:
         self.masks = [alphabet.mask(step.charset) if step.charset else 0 for step in self.steps]
         self.newline = alphabet.index(10)
         self.inexact = ""
-        self.asserts = any(s.kind not in ("char", "split", "match") for s in self.steps)
+        self.ordered = False
 
     def run(self) -> Matching:
         alphabet = self.alphabet
@@ -91,7 +94,7 @@ class _Follower:
                     row[symbol] = index[key]
             rows.append(row)
             matched.append(match)
-        return Matching(_without_dead_ends(rows, matched), matched, self.inexact)
+        return Matching(_without_dead_ends(rows, matched), matched, self.ordered, self.inexact)
 
     def alike(self) -> list[list[int]]:
         """The symbols, those together that no step of the program tells apart."""
@@ -110,8 +113,8 @@ class _Follower:
         kept: dict[_Branch, None] = {}
         hit = False
         seen: set[_Branch] = set()
-        for place, debts in branches:
-            paid = self.pay(debts, before, symbol)
+        for rank, (place, debts) in enumerate(branches, 1):
+            paid = self.pay(debts, before, symbol) if debts else debts
             if paid is None:
                 continue
             stack = [(place, paid)]
@@ -132,6 +135,7 @@ class _Follower:
                     if owed:
                         self.inexact = "a look-ahead goes beyond the next character"
                     if self.cut:
+                        self.ordered = self.ordered or bool(stack) or rank < len(branches)
                         return tuple(kept), True
                 elif step.kind == "look":
                     more = self.pay(frozenset({(step.negative, frozenset({step.inner}))}), before, symbol)
@@ -140,7 +144,7 @@ class _Follower:
                 elif self.holds(at, before, symbol):
                     stack.append((step.targets[0], owed))
         ordered = tuple(kept)
-        return (ordered if self.cut else tuple(sorted(ordered, key=repr))), hit
+        return (ordered if self.cut else tuple(sorted(ordered, key=itemgetter(0)))), hit
 
     def pay(self, debts: _Debts, before: tuple[int, ...], symbol: int) -> _Debts | None:
         """The look-aheads still open behind a symbol; None when one of them failed."""

@@ -61,14 +61,12 @@ class Program:
         start: the first.
         history: how many characters before a place decide there.
         plain: the whole texts as a regular language, when no assertion is in the pattern.
-        ordered: False when the order of the branches cannot matter (a plain literal).
     """
 
     steps: list[Step] = field(default_factory=list)
     start: int = 0
     history: int = 0
     plain: rx.Regex | None = None
-    ordered: bool = True
 
     @property
     def charsets(self) -> set[cs.Charset]:
@@ -105,7 +103,6 @@ def compile_pattern(pattern: str, flags: int, name: str) -> Program:
     program = made.program
     if not made.asserts:
         program.plain = _language(list(tree), tree.state.flags | flags)
-    program.ordered = any(step.kind == "split" for step in program.steps)
     return program
 
 

@@ -86,6 +86,7 @@ class Proofs:
         self.ignored = frozenset(ignored)
         self.silent = frozenset(silent)
         self._masks: dict[frozenset[str], int] = {}
+        self._harmless = {name: {name} for name in dfas}  # terminals that never read on behind it
         self._extends: dict[tuple[str, str], int] = {}
         self._further: dict[tuple[str, int], int] = {}
         self._guards: dict[tuple[str, str], int] = {}
@@ -138,7 +139,7 @@ class Proofs:
                     danger = self._beyond(name, texts) & follow
                     if danger:
                         found[name, other] = found.get((name, other), 0) | danger
-                for other in uncertain - {name}:
+                for other in uncertain - self._harmless[name]:
                     danger = self._extension(name, other) & follow
                     if not danger or (not certain and self._together(name, other)):
                         continue
@@ -176,11 +177,13 @@ class Proofs:
         return found
 
     def _extension(self, name: str, other: str) -> int:
-        if name not in self.dfas or other not in self.dfas:
+        if other not in self.dfas:
             return 0
         key = (name, other)
         if key not in self._extends:
             self._extends[key] = automata.extensions(self.dfas[name], self.dfas[other])
+        if not self._extends[key]:
+            self._harmless[name].add(other)
         return self._extends[key]
 
     def followed(

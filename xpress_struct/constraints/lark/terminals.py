@@ -77,7 +77,7 @@ def _read(definition: Any, program: Program, alphabet: Alphabet) -> Terminal:
     rewritten = ""
     if program.plain is None:
         rewritten = "assertions resolved"
-    elif program.ordered:
+    elif matching.ordered:
         every, _ = automata.own(follow_pattern(program, alphabet, cut=False), alphabet)
         if not automata.same(every, own):
             rewritten = "only what the first branch that matches takes"
