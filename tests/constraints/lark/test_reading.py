@@ -71,7 +71,7 @@ def test_b33_faults_have_place_and_hint(
 
 
 def test_a_grammar_of_the_package_is_lalr() -> None:
-    """It is read as LALR unless told otherwise, and made once; others are read by Earley's parser, as in lark."""
+    """It is read as LALR unless told otherwise, and made once; others are Earley's, as in lark."""
     made = xs.lark("csv")
     assert made.report.parser == "lalr"
     assert xs.lark("csv", parser="lalr") is made
