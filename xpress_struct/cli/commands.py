@@ -15,7 +15,16 @@ from xpress_struct.errors import ArgumentError, SchemaError
 if TYPE_CHECKING:
     from xpress_struct.constraints.constraint import Constraint
 
-__all__ = ["run_choice", "run_compile", "run_grammar", "run_json", "run_pull", "run_regex"]
+__all__ = [
+    "run_choice",
+    "run_code",
+    "run_compile",
+    "run_grammar",
+    "run_json",
+    "run_pull",
+    "run_regex",
+    "run_sql",
+]
 
 
 def run_json(given: argparse.Namespace) -> None:
@@ -44,7 +53,21 @@ def run_grammar(given: argparse.Namespace) -> None:
     """Generates text of a Lark grammar."""
     from xpress_struct.constraints.lark import lark
 
-    _generate(given, lark(given.lark))
+    _generate(given, lark(given.lark, start=given.start))
+
+
+def run_sql(given: argparse.Namespace) -> None:
+    """Generates a statement over the tables of a database."""
+    from xpress_struct.constraints.sql import sql
+
+    _generate(given, sql(_read("tables", given.tables), dialect=given.dialect, check=not given.no_check))
+
+
+def run_code(given: argparse.Namespace) -> None:
+    """Generates code."""
+    from xpress_struct.constraints.code import code
+
+    _generate(given, code(given.language, prefix=given.prefix))
 
 
 def run_pull(given: argparse.Namespace) -> None:
@@ -56,6 +79,8 @@ def run_pull(given: argparse.Namespace) -> None:
 
 def run_compile(given: argparse.Namespace) -> None:
     """Compiles a constraint and prints what its mask enforces."""
+    if given.start is not None and given.lark is None:
+        raise ArgumentError("--start names a rule of a Lark grammar; give it together with --lark.")
     started = time.perf_counter()
     if given.schema:
         from xpress_struct.constraints.json_schema import json_schema
@@ -68,8 +93,10 @@ def run_compile(given: argparse.Namespace) -> None:
     else:
         from xpress_struct.constraints.lark import lark
 
-        constraint = lark(given.lark)
+        constraint = lark(given.lark, start=given.start or "start")
     print(f"compiled in {1000 * (time.perf_counter() - started):.1f} ms")
+    if constraint.report is not None:
+        print(constraint.report)
     if constraint.enforced:
         print("enforced by the mask: " + ", ".join(constraint.enforced))
     if not constraint.checked_after:
@@ -109,13 +136,17 @@ def _prompt(given: argparse.Namespace) -> str:
     if given.prompt is not None:
         return str(given.prompt)
     if given.prompt_file is not None:
-        try:
-            return Path(given.prompt_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ArgumentError(f"The prompt file {given.prompt_file!r}: {error}") from None
+        return _read("prompt", given.prompt_file)
     if sys.stdin.isatty():
         print("reading the prompt from the terminal; end it with Ctrl-D", file=sys.stderr)
     return sys.stdin.read()
+
+
+def _read(what: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"The {what} file {path!r}: {error}") from None
 
 
 def _schema_source(text: str) -> Any:

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from xpress_struct import __version__
 from xpress_struct.cli.commands import (
     run_choice,
+    run_code,
     run_compile,
     run_grammar,
     run_json,
     run_pull,
     run_regex,
+    run_sql,
 )
 from xpress_struct.errors import IncompleteOutputError, XPressError
 
@@ -72,6 +74,16 @@ def _parser() -> argparse.ArgumentParser:
 
     grammar = _generating(commands, "grammar", "text of a Lark grammar", run_grammar)
     grammar.add_argument("--lark", required=True, metavar="FILE|NAME")
+    grammar.add_argument("--start", default="start", metavar="RULE", help="the rule to begin with")
+
+    sql = _generating(commands, "sql", "an SQL statement over the tables of a database", run_sql)
+    sql.add_argument("--tables", required=True, metavar="FILE", help="file of CREATE statements")
+    sql.add_argument("--dialect", default="sqlite")
+    sql.add_argument("--no-check", action="store_true", help="do not compile the statement in SQLite")
+
+    code = _generating(commands, "code", "code that its own parser takes", run_code)
+    code.add_argument("--language", default="python", metavar="L", help="python, toml or ini")
+    code.add_argument("--prefix", default="", metavar="TEXT", help="the beginning of a Python function")
 
     pull = commands.add_parser("pull", help="fetch the embedded model into the cache")
     pull.add_argument(
@@ -84,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--schema", metavar="FILE|pkg.mod:Class")
     source.add_argument("--pattern")
     source.add_argument("--lark", metavar="FILE|NAME")
+    compile_.add_argument("--start", metavar="RULE", help="with --lark: the rule to begin with")
     _layout(compile_)
     compile_.set_defaults(run=run_compile)
     return parser

@@ -29,7 +29,8 @@ class Constraint:
         schema: JSON Schema to show in a prompt, or None.
         enforced: JSON Schema keywords that the mask enforces fully.
         checked_after: what is validated on the finished value only.
-        matcher_class: the matcher; one of its own where the grammar cannot say all.
+        matcher_class: makes the matcher; one of its own where the grammar cannot say all.
+        report: of a Lark grammar, what was rewritten, proved, gated and bounded (a `LarkReport`).
     """
 
     kind: Literal["json_schema", "regex", "choice", "lark"]
@@ -38,7 +39,10 @@ class Constraint:
     schema: Any = field(default=None, repr=False)
     enforced: tuple[str, ...] = ()
     checked_after: tuple[Checked, ...] = ()
-    matcher_class: type[GrammarMatcher] = field(default=GrammarMatcher, repr=False)
+    matcher_class: Callable[[LLMatcher, Vocabulary], GrammarMatcher] = field(
+        default=GrammarMatcher, repr=False
+    )
+    report: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         # Compiled once without a model, so that a bad constraint fails where it is made. One that names

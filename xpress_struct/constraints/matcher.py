@@ -151,8 +151,8 @@ class GrammarMatcher:
         packed = packed.copy()
         if size % 8:
             packed[-1] &= (1 << size % 8) - 1
-        if not accepting:
-            # At a dead end the engine offers the end token rather than nothing.
+        if not accepting or self._engine.is_error():
+            # At a dead end, and at its limits, the engine offers the end token rather than nothing.
             self._raise_if_stuck()
         if not packed.any():
             self._raise_dead_end()

@@ -14,7 +14,7 @@ from .automaton import automaton, to_regex
 from .ecma import parse
 from .ecma_nodes import Alt, Cat, Class, End, Look, Node, PatternError, Rep, Start
 
-__all__ = ["MAX_TEXT", "language", "written"]
+__all__ = ["MAX_TEXT", "language", "plain", "written"]
 
 MAX_TEXT = 200_000
 """Longest regular expression (characters) that is handed to the engine."""
@@ -69,7 +69,7 @@ def _bounds(low: int, high: int | None) -> str:
     return f"{{{low}}}" if low == high else f"{{{low},{high}}}"
 
 
-def _plain(r: rx.Regex) -> str:
+def plain(r: rx.Regex) -> str:
     if r.kind == "nothing":
         return "[a&&b]"
     if r.kind == "empty":
@@ -83,12 +83,12 @@ def _plain(r: rx.Regex) -> str:
         if len(rest) < len(r.parts):
             body = rest[0] if len(rest) == 1 else rx.alt(*rest)
             return _grouped(body, "alt", "cat", "rep") + "?"
-        return "|".join(_plain(p) for p in rest)
+        return "|".join(plain(p) for p in rest)
     return _grouped(r.parts[0], "alt", "cat", "rep") + _bounds(*r.bounds)
 
 
 def _grouped(r: rx.Regex, *kinds: str) -> str:
-    text = _plain(r)
+    text = plain(r)
     if r.kind == "alt" and rx.EPSILON in r.parts and kinds == ("alt",):
         return text  # already closed by its "?"
     return f"(?:{text})" if r.kind in kinds else text
@@ -166,7 +166,7 @@ def _plainer(r: rx.Regex, long: bool, depth: int = 0) -> rx.Regex:
 
 
 def _length(r: rx.Regex, known: dict[int, int]) -> int:
-    """About the number of characters of `_plain(r)`; shared parts are counted wherever they stand."""
+    """About the number of characters of `plain(r)`; shared parts are counted wherever they stand."""
     found = known.get(r.serial)
     if found is None:
         own = len(_class(r.charset)) if r.kind == "set" else 4
@@ -188,7 +188,7 @@ def written(r: rx.Regex, *, long: bool = True) -> str | None:
         return None
     if _length(r, {}) > MAX_TEXT:
         raise rx.TooComplexError("the regular expression grows too long")
-    return f"^(?:{_plain(r)})$"
+    return f"^(?:{plain(r)})$"
 
 
 class _Translation:

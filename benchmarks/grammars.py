@@ -1,0 +1,193 @@
+"""Shipped grammars: what a random model writes under them, and what they take of what people wrote.
+
+    python -m benchmarks.grammars --documents 500 --sql-tasks sql_tasks.jsonl --python-files 1000
+
+For each grammar a random model writes documents under its mask, with random budgets, closed at the limit; the
+real parser of the language judges each. `--sql-tasks` (JSON lines with schema and query) are given to
+"sqlite" and to `xs.sql` of their own database; files of the standard library and of site-packages to
+"python", in lark and, with `--masks`, through the mask. Prints a table, and last one line `RESULT {json}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import random
+import sys
+import sysconfig
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lark
+import torch
+from tqdm import tqdm
+
+import xpress_struct as xs
+from benchmarks.judges import JUDGES
+from benchmarks.random_documents import END, random_model
+from xpress_struct.constraints.lark.shipped import PythonBlocks
+from xpress_struct.errors import OutputValidationError, XPressError
+from xpress_struct.model import Model
+
+GRAMMARS = Path(__file__).resolve().parents[1] / "grammars"
+CHECKED = ("python", "toml", "ini")
+LARGEST_FILE = 60_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.grammars", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--grammars", default=",".join(sorted(JUDGES)), help="separated by commas")
+    parser.add_argument("--documents", type=int, default=500, help="of each grammar")
+    parser.add_argument("--sql-tasks", help="JSON lines with schema and query")
+    parser.add_argument("--python-files", type=int, default=0, help="files to draw")
+    parser.add_argument("--masks", action="store_true", help="give the Python files to the mask too (slow)")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    result: dict[str, Any] = {}
+    if given.documents:
+        print(
+            f"{'grammar':10}{'compile s':>10}{'returned':>10}{'refused':>9}"
+            f"{'resampled':>11}{'cut':>6}{'bytes':>8}"
+        )
+        for name in given.grammars.split(","):
+            result[name] = row = _documents(name, given.documents, given.seed)
+            print(
+                f"{name:10}{row['compile_s']:>10.1f}{row['returned']:>10}{row['refused']:>9}"
+                f"{row['resampled_share']:>11.1%}{row['cut']:>6}{row['mean_bytes']:>8.0f}"
+            )
+    if given.sql_tasks:
+        rows = [json.loads(line) for line in Path(given.sql_tasks).read_text(encoding="utf-8").splitlines()]
+        result["gold"] = _gold(rows)
+    if given.python_files:
+        result["python_files"] = _python_files(given.python_files, given.seed, given.masks)
+    for name in ("gold", "python_files"):
+        for key, value in result.get(name, {}).items():
+            print(f"{name + ' ' + key:40}{value:>12.4g}")
+    print("RESULT " + json.dumps(result))
+
+
+def _documents(name: str, count: int, seed: int) -> dict[str, Any]:
+    """Texts of a random model; cut ones (no way to close them fitted the budget) are drawn again."""
+    started = time.perf_counter()
+    constraint = xs.code(name) if name in CHECKED else xs.lark(name)
+    compile_s = time.perf_counter() - started
+    model, draw = _leaning_model(seed), random.Random(seed)
+    counts: Counter[str] = Counter()
+    length = 0
+    for place in tqdm(range(10 * count), desc=name, file=sys.stderr):
+        if counts["returned"] == count:
+            break
+        budget = draw.randint(20, 300)
+        try:
+            out = model.generate(
+                [1],
+                constraint,
+                temperature=1.0,
+                seed=1000 * seed + 10 * place,
+                max_new_tokens=budget,
+                on_limit="close",
+            )
+        except OutputValidationError:
+            counts["failed"] += 1
+            continue
+        if not out.complete:
+            counts["cut"] += 1
+            continue
+        counts["returned"] += 1
+        counts["resampled"] += out.stats.retries > 0
+        length += len(out.value.encode())
+        refusal = JUDGES[name](out.value)
+        if refusal is not None:
+            counts["refused"] += 1
+            tqdm.write(f"{name}: {refusal}: {out.value!r}"[:400], file=sys.stderr)
+    returned = counts["returned"] or 1
+    return {
+        "compile_s": round(compile_s, 2),
+        "returned": counts["returned"],
+        "refused": counts["refused"],
+        "failed": counts["failed"],
+        "cut": counts["cut"],
+        "resampled_share": round(counts["resampled"] / returned, 4),
+        "mean_bytes": round(length / returned, 1),
+    }
+
+
+def _leaning_model(seed: int) -> Model:
+    """The random model, leaning to ASCII and to what closes something: strings would go on for ever."""
+    model = random_model(seed)
+    lean = torch.zeros(END + 1)
+    lean[128:END] = -4.0
+    for character in "\n )]}'\":;,":
+        lean[ord(character)] = 2.0
+    lean[END] = 4.0
+    score = model.target.score
+    model.target.score = lambda cache, ids, rows: score(cache, ids, rows) + lean  # type: ignore[method-assign]
+    return model
+
+
+def _gold(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Shares of the queries that the masks take, and that pass the check of their own database too."""
+    general = xs.lark("sqlite")
+    counts: Counter[str] = Counter()
+    for row in tqdm(rows, desc="gold", file=sys.stderr):
+        counts["sqlite"] += general.accepts(row["query"])
+        own = xs.sql(row["schema"])
+        counts["sql"] += own.accepts(row["query"]) and _parses(own, row["query"])
+    return {"queries": len(rows), **{f"{name}_share": counts[name] / len(rows) for name in ("sqlite", "sql")}}
+
+
+def _parses(constraint: xs.Constraint, text: str) -> bool:
+    try:
+        constraint.parse(text)
+    except XPressError:
+        return False
+    return True
+
+
+def _python_files(count: int, seed: int, masks: bool) -> dict[str, float]:
+    """Shares of files that the grammar takes; a missing last line feed is added."""
+    text = (GRAMMARS / "python.lark").read_text(encoding="utf-8")
+    loaded = lark.Lark(text, parser="lalr", postlex=PythonBlocks(), maybe_placeholders=False)
+    constraint = xs.code("python") if masks else None
+    counts: Counter[str] = Counter()
+    for source in tqdm(_take(count, _sources(seed)), total=count, desc="python files", file=sys.stderr):
+        counts["files"] += 1
+        try:
+            loaded.parse(source)
+            counts["lark"] += 1
+        except lark.exceptions.LarkError:
+            continue
+        counts["mask"] += constraint is not None and constraint.accepts(source)
+    shares = {"files": counts["files"], "lark_share": counts["lark"] / counts["files"]}
+    return {**shares, "mask_share": counts["mask"] / counts["files"]} if masks else shares
+
+
+def _sources(seed: int) -> Iterator[str]:
+    paths = sysconfig.get_paths()
+    files = sorted({*Path(paths["stdlib"]).rglob("*.py"), *Path(paths["purelib"]).rglob("*.py")})
+    random.Random(seed).shuffle(files)
+    for path in files:
+        try:
+            source = path.read_text(encoding="utf-8")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(source)
+        except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError):
+            continue
+        if source.strip() and len(source) <= LARGEST_FILE:
+            yield source if source.endswith("\n") else source + "\n"
+
+
+def _take(count: int, texts: Iterable[str]) -> Iterator[str]:
+    for _, text in zip(range(count), texts, strict=False):
+        yield text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""SQL over one database: its names only, whatever the form in which the tables are given."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from functools import cache
+
+import pytest
+
+import xpress_struct as xs
+from benchmarks.judges import JUDGES
+from tests.stubs import stub_model
+from xpress_struct.errors import ArgumentError, OutputValidationError, SchemaError
+
+DDL = """
+CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT, "birth year" INTEGER, date TEXT);
+CREATE TABLE "order" (id INTEGER, singer_id INTEGER REFERENCES singer (id), total REAL);
+CREATE VIEW old AS SELECT name FROM singer WHERE "birth year" < 1950;
+"""
+
+
+@cache
+def singers() -> xs.Constraint:
+    return xs.sql(DDL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT name FROM singer",
+        "select NAME from SINGER where Id = 3;",
+        "SELECT singer.name, count(*) FROM singer GROUP BY singer.name",
+        'SELECT s.name, o.total FROM singer AS s JOIN "order" o ON o.singer_id = s.id',
+        'SELECT "birth year" FROM singer WHERE name LIKE \'A%\' OR name = "Bob"',
+        "SELECT count(*) AS n, name FROM singer GROUP BY name ORDER BY n DESC LIMIT 3",
+        'SELECT name FROM singer WHERE id IN (SELECT singer_id FROM "order" WHERE total > 1.5)',
+        "SELECT name FROM old UNION SELECT date(date) FROM singer",
+        'WITH big AS (SELECT singer_id AS who FROM "order") SELECT who FROM big',
+        "SELECT name, row_number() OVER (PARTITION BY date ORDER BY id) FROM singer",
+        "SELECT CAST(id AS REAL), CASE WHEN id > 1 THEN 'a' ELSE name END FROM singer",
+        "INSERT INTO singer (id, name) VALUES (1, 'x')",
+        "UPDATE singer SET name = upper(name) WHERE id = 1",
+        "DELETE FROM singer WHERE id = 1",
+    ],
+)
+def test_statements_over_the_tables(text: str) -> None:
+    """A statement over existing names passes the mask and SQLite."""
+    assert singers().accepts(text)
+    assert singers().parse(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT names FROM singer",
+        "SELECT name FROM singers",
+        "SELECT singer.total FROM singer",
+        "SELECT s.height FROM singer AS s",
+        "SELECT age FROM singer",
+        "SELECT age.name FROM singer AS age",
+        "SELECT order.id FROM singer",
+        "SELECT birth FROM singer",
+        "SELECT shout(name) FROM singer",
+        "SELECT load_extension('x')",
+        "SELECT name FROM singer; DROP TABLE singer",
+        "INSERT INTO singer (age) VALUES (1)",
+        "UPDATE singer SET age = 1",
+        "SELECT * FROM sqlite_master",
+        "DROP TABLE singer",
+    ],
+)
+def test_other_names_are_masked(text: str) -> None:
+    """A name that the database has not cannot be written."""
+    assert not singers().accepts(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT s.total FROM singer AS s",
+        "SELECT x.name FROM singer AS s",
+        'SELECT name FROM "order"',
+        "SELECT name FROM singer ORDER BY height",
+        "SELECT id, name FROM singer UNION SELECT id FROM singer",
+        "SELECT max(name, id, total) FROM singer",
+    ],
+)
+def test_what_is_not_context_free_is_checked_after(text: str) -> None:
+    """What the grammar cannot say, SQLite does; without the check it passes."""
+    assert singers().accepts(text)
+    with pytest.raises(OutputValidationError, match="SQLite refuses"):
+        singers().parse(text)
+    assert [item.keyword for item in singers().checked_after] == ["sqlite"]
+
+
+def test_without_the_check() -> None:
+    """`check=False` leaves nothing to check after generation."""
+    free = xs.sql(DDL, check=False)
+    assert free.checked_after == ()
+    assert free.parse("SELECT id FROM singer AS x WHERE y.id = 1")
+
+
+def test_tables_in_each_form() -> None:
+    """DDL, a connection and a mapping, with types or without, give the same names."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a INTEGER, b TEXT)")
+    for tables in (
+        "CREATE TABLE t (a, b)",
+        connection,
+        {"t": ["a", "b"]},
+        {"t": {"a": "INTEGER", "b": "TEXT"}},
+    ):
+        made = xs.sql(tables)
+        assert made.parse("SELECT t.a, b FROM t") and not made.accepts("SELECT c FROM t")
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_names_that_need_quotes() -> None:
+    """A reserved word or an odd name is written in quotes only; the case of other letters counts."""
+    made = xs.sql({"select": ["Größe (cm)", 'say "hi"']})
+    assert made.parse('SELECT "Größe (cm)", "say ""hi""" FROM "select"')
+    assert made.accepts('SELECT "Größe (cm)", "say ""hi""" FROM "select"')
+    assert not made.accepts('SELECT "größe (cm)" FROM select')
+
+
+def test_random_models() -> None:
+    """What a random model writes is SQL to SQLite."""
+
+    def logits(prefix: tuple[int, ...]) -> list[float]:
+        draw = random.Random(str(prefix))
+        return [draw.gauss(0, 2) for _ in range(257)]
+
+    model, made = stub_model(logits), xs.sql(DDL, check=False)
+    done = [
+        model.generate([1], made, max_new_tokens=400, seed=seed, temperature=1.0, on_limit="close")
+        for seed in range(8)
+    ]
+    texts = [each.value for each in done if each.complete]
+    assert len(texts) >= 3
+    for text in texts:
+        assert JUDGES["sqlite"](text) is None
+
+
+@pytest.mark.parametrize(
+    ("tables", "error", "match"),
+    [
+        ("CREATE TABEL t (a)", SchemaError, "syntax error"),
+        ("", SchemaError, "no table"),
+        ({}, SchemaError, "no table"),
+        ({"t": []}, SchemaError, "no columns"),
+        ({"t": "abc"}, SchemaError, "columns of table 't' are a text"),
+        ({"t": [""]}, SchemaError, "empty"),
+        ("ATTACH 'x.db' AS x", SchemaError, "not authorized"),
+        (3, ArgumentError, "CREATE statements"),
+    ],
+)
+def test_bad_tables(tables: object, error: type[Exception], match: str) -> None:
+    """Tables that cannot be read are refused with the reason."""
+    with pytest.raises(error, match=match):
+        xs.sql(tables)  # type: ignore[arg-type]
+
+
+def test_unknown_dialect() -> None:
+    """A dialect that is not known is refused, and the known ones are named."""
+    with pytest.raises(ArgumentError, match="sqlite"):
+        xs.sql(DDL, dialect="oracle")

@@ -1,0 +1,77 @@
+"""SQL over the tables of one database, as a constraint."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.lark import lark
+from xpress_struct.constraints.report import Checked
+from xpress_struct.constraints.sql.grammar import DIALECTS, grammar_for
+from xpress_struct.constraints.sql.schema import Database, read_database
+from xpress_struct.errors import ArgumentError, OutputValidationError
+
+__all__ = ["sql"]
+
+
+def sql(
+    tables: str | sqlite3.Connection | Mapping[str, Iterable[str] | Mapping[str, str]],
+    *,
+    dialect: str = "sqlite",
+    check: bool = True,
+) -> Constraint:
+    """A constraint: one SQL statement (SELECT, INSERT, UPDATE or DELETE) over the tables of a database.
+
+    The mask allows existing tables and columns only, behind `table.` that table's own columns, behind an
+    alias the columns of any table, and the functions that this SQLite has. Names that the statement
+    defines itself may be used in ORDER BY and GROUP BY, and everywhere in a statement that begins with WITH.
+
+    Args:
+        tables: CREATE statements; an open connection, whose schema alone is read; or tables with their
+            columns, or with their columns and types.
+        dialect: "sqlite".
+        check: the finished statement is prepared in an empty database made from the tables, never run. It
+            finds what a context-free grammar cannot say: which table an alias stands for, how many
+            columns two queries have. What fails is drawn again.
+
+    Returns:
+        A constraint whose value is the statement. With `check`, `checked_after` says "sqlite".
+
+    Raises:
+        SchemaError: the tables cannot be read, or there are none.
+        ArgumentError: the dialect is not known.
+    """
+    if dialect not in DIALECTS:
+        raise ArgumentError(f"dialect={dialect!r}: it must be one of {', '.join(map(repr, DIALECTS))}.")
+    database = read_database(tables)
+    constraint = _compiled(grammar_for(database, dialect))
+    if not check:
+        return constraint
+    checked = Checked("sqlite", "", "which table an alias stands for is not context-free")
+    return replace(
+        constraint,
+        parser=partial(_prepared, database, constraint),
+        checked_after=(*constraint.checked_after, checked),
+    )
+
+
+@lru_cache(maxsize=32)
+def _compiled(grammar: str) -> Constraint:
+    """One constraint for tables of the same names."""
+    return lark(grammar, parser="lalr")
+
+
+def _prepared(database: Database, constraint: Constraint, text: str) -> str:
+    """The statement, once SQLite has compiled it against the tables."""
+    constraint.parse(text)
+    connection = database.connect()
+    try:
+        connection.execute("EXPLAIN " + text)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise OutputValidationError(f"SQLite refuses the statement: {error}", text=text) from error
+    finally:
+        connection.close()
+    return text

@@ -1,0 +1,112 @@
+"""The grammar of a dialect with the names of one database in it.
+
+It is the shipped grammar with other rules for names, and holds the rules twice. In the first set names
+are those of the database. In the second, for statements that begin with WITH, a name may also be one that
+the statement defines.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from xpress_struct.constraints.sql.schema import Database
+from xpress_struct.constraints.sql.words import Words
+
+__all__ = ["DIALECTS", "grammar_for"]
+
+DIALECTS = ("sqlite",)
+
+_RULE = re.compile(r"^[?!]?(_?[a-z]\w*) *:.*(?:\n[ \t]+\S.*)*", re.MULTILINE)
+_TERMINAL = re.compile(r"^(_?[A-Z]\w*)(?:\.\d+)? *:.*", re.MULTILINE)
+_RESERVED = re.compile(r"^NAME: /\(\?ai:\(\?!\(\?:([\w|]+)\)", re.MULTILINE)
+_REFERENCE = re.compile(r"(?<![\w\"])_?[a-z]\w*")
+
+# Rules that stand in for those of the shipped grammar. `defined`: a name that is not the database's.
+_NAMES = """
+start: (compound | insert | update | delete | with_2 _statement_2) [_SEMICOLON]
+_statement_2: compound_2 | insert_2 | update_2 | delete_2
+select: compound
+table: {tables}
+column: {columns}
+column_ref: column | qualified | ALIAS_NAME "." column
+qualified: {qualified}
+table_star: ({tables} | ALIAS_NAME) "." STAR
+table_alias: _AS ALIAS_NAME | TABLE_ALIAS
+group_terms: (expr | defined) (_COMMA (expr | defined))*
+_order_key: expr | defined
+
+table_2: any_name
+column_2: any_name
+column_ref_2: any_name ["." any_name]
+table_star_2: any_name "." STAR
+
+function_name: {functions}
+table_function: TABLE_FUNCTION
+collation: COLLATION
+new_name: any_name
+any_name: {words} | defined
+defined: OTHER | FUNCTION | ALIAS_NAME
+alias: _AS (any_name | STRING | TEXT) | ALIAS | QUOTED_ALIAS
+cast_type: any_name ALIAS* [_LPAR signed_number [_COMMA signed_number] _RPAR]
+literal: NUMBER | STRING | TEXT | BLOB | NULL | TRUE | FALSE | CURRENT
+"""
+_SHARED = frozenset(re.findall(r"^(\w+):", _NAMES[_NAMES.index("function_name:") :], re.MULTILINE))
+
+
+def grammar_for(database: Database, dialect: str) -> str:
+    """A Lark grammar (LALR) of the statements over a database's tables."""
+    base = _shipped(dialect)
+    reserved = _RESERVED.search(base)
+    assert reserved is not None
+    words = Words(database, frozenset(reserved[1].split("|")))
+    names = _NAMES.format(
+        tables=words.either(database.tables),
+        columns=words.either(column for columns in database.tables.values() for column in columns),
+        qualified="\n    | ".join(
+            f'{words.either([table])} "." ({words.either(columns)})'
+            for table, columns in database.tables.items()
+        ),
+        functions=" | ".join(["FUNCTION", *words.functions]),
+        words=" | ".join(words.terminals),
+    )
+    shipped = {rule[1]: rule[0] for rule in _RULE.finditer(base)}
+    rules = {
+        **shipped,
+        **{f"{name}_2": _second(text, shipped) for name, text in shipped.items() if name not in _SHARED},
+        **{rule[1]: rule[0] for rule in _RULE.finditer(names)},
+    }
+    terminals = [
+        found[0] for found in _TERMINAL.finditer(base) if found[1] not in ("NAME", "QUOTED", "QUOTED_ALIAS")
+    ]
+    return "\n".join([*_reachable(rules), *terminals, words.definitions()])
+
+
+def _second(text: str, rules: dict[str, str]) -> str:
+    """A rule of the second set: it refers to rules of that set."""
+
+    def renamed(reference: re.Match[str]) -> str:
+        name = reference[0]
+        return f"{name}_2" if name in rules and name not in _SHARED else name
+
+    return _REFERENCE.sub(renamed, text)
+
+
+def _reachable(rules: dict[str, str]) -> list[str]:
+    """The rules that a statement can need."""
+    seen, todo = {"start"}, ["start"]
+    while todo:
+        for name in _REFERENCE.findall(rules[todo.pop()]):
+            if name in rules and name not in seen:
+                seen.add(name)
+                todo.append(name)
+    return [text for name, text in rules.items() if name in seen]
+
+
+def _shipped(dialect: str) -> str:
+    """The text of the shipped grammar: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    folder = package / "grammars"
+    if not folder.is_dir():
+        folder = package.parent / "grammars"
+    return (folder / f"{dialect}.lark").read_text(encoding="utf-8")
