@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,6 +60,59 @@ class StubTarget:
             [list(self._logits(tuple(cache.ids[:end]))) for end in range(first, first + rows)],
             dtype=torch.float32,
         )
+
+
+class TappedCache(StubCache):
+    """Keeps the states of the last forward besides."""
+
+    tapped: Tensor | None = None
+
+
+class TappedStub(StubTarget):
+    """A scripted target that a drafter can look into, with a row of embeddings more for a mask token.
+
+    The state of a place is random, and a function of the prefix that ends there.
+
+    Args:
+        logits, width, max_length: as of `StubTarget`.
+        depth: layers that are tapped.
+    """
+
+    hidden_size, num_layers = 8, 4
+
+    def __init__(self, logits: Logits, width: int, max_length: int | None = None, depth: int = 1) -> None:
+        super().__init__(logits, width, max_length)
+        generator = torch.Generator().manual_seed(0)
+        self._embeddings = torch.randn(width + 1, self.hidden_size, generator=generator)
+        self._rows = torch.randn(width, self.hidden_size, generator=generator)
+        self._depth = depth
+        self._states: dict[tuple[int, ...], Tensor] = {}
+
+    def new_cache(self, taps: Sequence[int] = ()) -> StubCache:
+        assert len(taps) in (0, self._depth)
+        return TappedCache() if taps else StubCache()
+
+    def score(self, cache: StubCache, ids: Sequence[int], rows: int) -> Tensor:
+        logits = super().score(cache, ids, rows)
+        if isinstance(cache, TappedCache):
+            ends = range(len(cache.ids) - len(ids) + 1, len(cache.ids) + 1)
+            cache.tapped = torch.stack([self._state(tuple(cache.ids[:end])) for end in ends])
+        return logits
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self._embeddings[ids]
+
+    def head(self, hidden: Tensor) -> Tensor:
+        return hidden @ self._rows.T
+
+    def head_of(self, ids: Tensor) -> Callable[[Tensor], Tensor]:
+        return lambda hidden: hidden @ self._rows[ids].T
+
+    def _state(self, prefix: tuple[int, ...]) -> Tensor:
+        if prefix not in self._states:
+            drawn = np.random.default_rng([len(prefix), *prefix]).normal(size=self._depth * self.hidden_size)
+            self._states[prefix] = torch.from_numpy(drawn).float()
+        return self._states[prefix]
 
 
 class ScriptedDrafter:

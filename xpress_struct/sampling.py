@@ -29,6 +29,7 @@ __all__ = [
     "SamplingParams",
     "draw",
     "gumbel",
+    "gumbel_rows",
     "probabilities",
     "process",
     "uniform",
@@ -122,11 +123,11 @@ def uniform(key: NoiseKey, place: int, stream: int = COIN) -> float:
 
 def gumbel(key: NoiseKey, place: int, width: int, *, stream: int = DRAFT, device: object = None) -> Tensor:
     """Standard Gumbel noise [width], float64, for the tokens at a place; equal on every device."""
-    return _gumbel_rows(key, range(place, place + 1), width, stream, device)[0]
+    return gumbel_rows(key, range(place, place + 1), width, stream, device)[0]
 
 
-def _gumbel_rows(key: NoiseKey, places: Sequence[int], width: int, stream: int, device: object) -> Tensor:
-    """Gumbel noise [places, width]."""
+def gumbel_rows(key: NoiseKey, places: Sequence[int], width: int, stream: int, device: object) -> Tensor:
+    """The noise of several places, [places, width]; see `gumbel`."""
     import torch
 
     origins = torch.tensor([_signed(key.at(place, stream)) for place in places], dtype=torch.int64)
@@ -165,7 +166,7 @@ class Noise:
         places = range(start, start + count)
         new = [place for place in places if place not in self._rows]
         if new:
-            drawn = _gumbel_rows(self.key, new, self.width, DRAFT, self.device)
+            drawn = gumbel_rows(self.key, new, self.width, DRAFT, self.device)
             self._rows.update(zip(new, drawn.unbind(0), strict=True))
         return torch.stack([self._rows[place] for place in places])
 

@@ -1,4 +1,4 @@
-"""Token-level and block acceptance for rows on a device: all slots are worked out there, and come down at once.
+"""Token-level and block acceptance on a device: all slots are worked out there, and come down at once.
 
 The rules are those of `acceptance`, which asks for one row after the other and waits for the device in
 between. Here every slot's ratio, residual and redrawn token is computed before anything is decided; the host
@@ -32,8 +32,8 @@ def accept_batched(
     Args:
         draft: K token ids.
         q: K rows float64 [V] on the device of `p`; None where a slot is one-hot.
-        p: float64 [n, V], rows 0 .. n - 1 of K + 1. They may end early behind a row that lets no draft pass: a
-            dead end (all zero), or one in which the draft's token is impossible.
+        p: float64 [n, V], rows 0 .. n - 1 of K + 1. They may end early behind a row that lets no draft pass:
+            a dead end (all zero), or one in which the draft's token is impossible.
         coin: i -> uniform number in (0, 1), independent of the draft.
         noise: float64 [n, V], Gumbel, independent of the draft and the coins: what a slot is redrawn with.
         dead_end: raised where the row to be drawn from is all zero.

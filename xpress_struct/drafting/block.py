@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from xpress_struct.constraints.matcher import Matcher
-from xpress_struct.drafting.drafter import DraftContext, draft_params
-from xpress_struct.drafting.refinement import Bias, Plan, Refined, refine
+from xpress_struct.drafting.drafter import Draft, DraftContext, draft_params
+from xpress_struct.drafting.refinement import Bias, Plan, refine
 from xpress_struct.results import timed
 from xpress_struct.sampling import Noise
 
@@ -25,15 +25,18 @@ def draft_block(
     place: int,
     plan: Plan,
     draft_ids: Tensor | None = None,
-) -> Refined:
+) -> tuple[Draft, list[list[int]]]:
     """Refines a block under the mask, and counts it in the statistics.
 
     Args:
         base: [K, Vd], logits of the places from `place` on.
         noise: of the round.
         plan, bias, draft_ids: see `refine`.
+
+    Returns:
+        The draft, and its history; see `Refined`.
     """
-    params = draft_params(context)
+    params = draft_params(context, independent=bias is None or plan.kind == "none")
     with timed(context.stats, "refine_s"):
         refined = refine(
             base,
@@ -47,5 +50,8 @@ def draft_block(
             wants_q=context.rule != "coupled" and not params.greedy,
             candidates=1 if base.device.type == "cpu" else _CANDIDATES,
         )
-        context.stats.note_draft(refined.passes, refined.repairs, *refined.report)
-    return refined
+        context.stats.note_draft(refined.passes, refined.repairs, 0, 0.0, 0.0)
+        sums = refined.certainty.sum(-1)
+        # On the target's device the round's own wait brings them along.
+        sums = sums.to("cpu", non_blocking=sums.device == context.target.device)
+    return Draft(refined.tokens, refined.q, report=(len(refined.tokens), sums)), refined.history

@@ -33,11 +33,14 @@ def denoise(
     """
     steps = min(steps, room)
     base = score(filled := torch.full((room,), MASKED))
-    filled, done = filled.to(base.device), torch.zeros(room, dtype=torch.bool, device=base.device)
+    filled, done = (
+        filled.to(base.device, non_blocking=True),
+        torch.zeros(room, dtype=torch.bool, device=base.device),
+    )
     for step in range(1, steps):
         sure = base.float().softmax(-1).amax(-1).masked_fill(done, -1.0)
         picked = sure.topk(room * step // steps - room * (step - 1) // steps).indices
-        done[picked] = True
+        done.index_fill_(0, picked, True)
         filled[picked] = target_ids(base[picked].argmax(-1))
         base = torch.where(done[:, None], base, score(filled))
     return base

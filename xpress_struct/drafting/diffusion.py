@@ -131,7 +131,7 @@ class _Session:
             return Draft([])
         room = min(room, self._config.offers)
         hidden, base = self._denoise(known, room)
-        refined = draft_block(
+        draft, history = draft_block(
             self._context,
             base,
             self._bias(hidden, ids, room),
@@ -141,9 +141,9 @@ class _Session:
             Plan(self._kind, self._passes.ask()),
             self._weights.draft_ids,
         )
-        self._passes.note(refined.history)
+        self._passes.note(history)
         self._drafted_at = len(output)
-        return Draft(refined.tokens, refined.q)
+        return draft
 
     def _denoise(self, known: list[int], room: int) -> tuple[Tensor, Tensor]:
         """Hidden states [B, d] of the block, and base logits [room, Vd] of the tokens that it offers."""
@@ -156,8 +156,8 @@ class _Session:
         def score(filled: Tensor) -> Tensor:
             # A token behind the last slot may be offered; it is never read.
             block = torch.full((size + 1,), config.mask_token_id, device=self._device)
-            block[: len(known)] = torch.tensor(known, device=self._device)
-            filled = filled.to(self._device)
+            block[: len(known)] = _to_device(known, self._device)
+            filled = filled.to(self._device, non_blocking=True)
             rest = block[len(known) : len(known) + room]
             block[len(known) : len(known) + room] = torch.where(filled == MASKED, rest, filled)
             hidden[:] = [self._forward(block[:size])]
@@ -185,7 +185,7 @@ class _Session:
         prepared = head.prepare(hidden)
         # The head's slot 0 is the anchor's; where it offers nothing, its place still stands to the left.
         left = ids[-1:] if self._config.predicts_next else [ids[max(0, len(ids) - 2)], ids[-1]]
-        lead = torch.tensor(left, device=hidden.device)
+        lead = _to_device(left, hidden.device)
         prepared = prepared[: len(left) + room - 1]
 
         def bias(tokens: Tensor) -> Tensor:
@@ -196,3 +196,8 @@ class _Session:
     def _target_ids(self, columns: Tensor) -> Tensor:
         ids = self._weights.draft_ids
         return columns if ids is None else ids[columns]
+
+
+def _to_device(ids: list[int], device: torch.device) -> Tensor:
+    """int64 [n], sent without a wait: `torch.tensor(ids, device=...)` would wait for the device."""
+    return torch.tensor(ids).to(device, non_blocking=True)

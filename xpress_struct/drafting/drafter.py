@@ -51,12 +51,19 @@ class DraftContext:
     stats: Stats = field(default_factory=Stats)
 
 
-def draft_params(context: DraftContext) -> SamplingParams:
+def draft_params(context: DraftContext, *, independent: bool = False) -> SamplingParams:
     """How a draft's tokens are drawn: as the target's, but for the draft temperature.
 
     A greedy request has no noise to draw with, so its drafts are greedy too.
+
+    Args:
+        independent: slots do not know what is drawn to their left. Draws of their own would not fit together
+            (some 1.2 tokens a round), so by default they are drafted by argmax; under the coupled rule
+            they share the target's noise, and keep its temperature.
     """
     asked = context.control.draft_temperature
+    if asked is None and independent and context.rule != "coupled":
+        asked = 0.0
     if asked is None or context.params.greedy:
         return context.params
     return replace(context.params, temperature=asked)
@@ -85,11 +92,14 @@ class Draft(NamedTuple):
         tokens: K ids, possibly none.
         q: float64 [K, V], what each token was drawn from; None when the draft is not random.
         matched: bytes of context that a looked-up draft rests on.
+        report: slots whose distribution the drafter told, and the sums [2] of its confidence and entropy over
+            them; they are read once the round has waited for the device.
     """
 
     tokens: list[int]
     q: Tensor | None = None
     matched: int = 0
+    report: tuple[int, Tensor] | None = None
 
 
 class DraftSession(Protocol):

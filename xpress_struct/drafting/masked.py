@@ -87,11 +87,10 @@ class _Session:
 
         def score(filled: Tensor) -> Tensor:
             block = filled.masked_fill(filled == MASKED, drafter.mask_token_id)
-            block = torch.cat([text.to(device), block.to(device)])
+            block = torch.cat([text.to(device, non_blocking=True), block.to(device, non_blocking=True)])
             logits: Tensor = drafter.model(input_ids=block[None]).logits[0, -room:]
             return logits
 
         base = denoise(score, room, context.control.denoising_steps or 1, lambda columns: columns)
         plan = Plan("none", passes=0)
-        refined = draft_block(context, base, None, matcher, noise, len(ids), plan)
-        return Draft(refined.tokens, refined.q)
+        return draft_block(context, base, None, matcher, noise, len(ids), plan)[0]

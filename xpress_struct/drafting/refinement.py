@@ -46,7 +46,7 @@ class Plan(NamedTuple):
         kind: "none" walks the base logits. "sequential" computes one slot's bias after the other.
             "parallel" all at once, again and again. "low-confidence" is parallel, and leaves the base
             logits of the other slots as they are. "chunked" finishes one chunk before the next.
-        passes: R, parallel passes at most (in each chunk).
+        passes: R, parallel passes at most (in each chunk); 1 or more.
         temperature: T; 0 drafts by argmax.
         confidence: the draft ends before the first slot whose likeliest token is less likely than this;
             0 never cuts.
@@ -71,7 +71,8 @@ class Refined:
         history: the tokens before the first pass (the base's winners, no grammar asked) and after
             each pass; the walked draft alone when there was no pass.
         repairs: slots of the draft where the winner of the last pass was illegal.
-        certainty: [2, k] on the logits' device: max_v q_k of each slot, and the entropy of q_k in nats.
+        certainty: [2, k] on the logits' device, or on the host if a confidence cut asked for it: max_v q_k of
+            each slot, and the entropy of q_k in nats.
             q_k is that of `q`; where it was not asked for, the softmax of the slot's logits over all
             tokens, at the draft's temperature (1 for a draft by argmax), and one-hot where the grammar
             forced the token.
@@ -159,8 +160,10 @@ def _where_unsure(bias: Bias, scores: BlockScores) -> Bias:
 
 def _cut_unsure(refined: Refined, least: float) -> Refined:
     """Cuts by the likeliest token of a slot, never by the drawn one."""
-    sure = refined.certainty[0].tolist()
-    return refined.before(next((slot for slot, share in enumerate(sure) if share < least), len(sure)))
+    certainty = refined.certainty.cpu()
+    sure = certainty[0].tolist()
+    cut = next((slot for slot, share in enumerate(sure) if share < least), len(sure))
+    return replace(refined, certainty=certainty).before(cut)
 
 
 class _Block:

@@ -123,9 +123,9 @@ class BlockScores:
         shares = self._softmax(self.logits[: len(forced)]) if q is None else q.float()
         # The smallest normal number stands in for 0, whose logarithm would make 0 times infinity.
         logs = shares.clamp_min(torch.finfo(shares.dtype).tiny).log_()
-        both = torch.stack([shares.amax(-1), -logs.mul_(shares).sum(-1)])
-        known = torch.tensor(forced, dtype=torch.bool).to(both.device, non_blocking=True)
-        return both.where(~known, both.new_tensor([[1.0], [0.0]]))
+        known = torch.tensor(forced, dtype=torch.bool).to(shares.device, non_blocking=True)
+        best, entropy = shares.amax(-1), -logs.mul_(shares).sum(-1)
+        return torch.stack([best.masked_fill(known, 1.0), entropy.masked_fill(known, 0.0)])
 
     def _softmax(self, logits: Tensor) -> Tensor:
         """At the draft's temperature, or 1 for a draft by argmax."""

@@ -125,7 +125,8 @@ class TransformersTarget:
 
     @torch.inference_mode()
     def _forward(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
-        inputs = torch.tensor([list(ids)], device=self.device)
+        # Sent without a wait; `torch.tensor(..., device=...)` would wait for the device.
+        inputs = torch.tensor([list(ids)]).to(self.device, non_blocking=True)
         options: dict[str, Any] = {self._cache_name: cache.cache, "use_cache": True}
         if self._keeps_rows:
             options["logits_to_keep"] = rows
