@@ -14,8 +14,10 @@ from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.errors import ArgumentError, XPressError
 from xpress_struct.model import Model
 from xpress_struct.prompt import encode_prompt
+from xpress_struct.training.features import LIKELIEST, FeatureCache
 from xpress_struct.training.plan import Job, Plan
 from xpress_struct.training.prompts import Category, TrainPrompt, constraint_of
+from xpress_struct.training.recorder import Recorder
 from xpress_struct.training.shards import Document, append_shard, read_shards
 
 __all__ = ["LONGEST", "collect", "forced_places"]
@@ -36,6 +38,7 @@ def collect(
     longest_prompt: int = 400,
     shard_size: int = 20,
     seconds: float | None = None,
+    features: FeatureCache | None = None,
 ) -> Counter[str]:
     """Adds documents to a folder of shards until it holds so many; goes on where it was stopped.
 
@@ -44,6 +47,7 @@ def collect(
         longest_prompt: prompts of more tokens are left out.
         shard_size: documents in a shard; at most so many are lost when the run is stopped.
         seconds: stop after this long.
+        features: keeps what the target shows on the way; without it that is computed when it is needed.
 
     Returns:
         Documents by category, those that were there before included.
@@ -63,7 +67,7 @@ def collect(
             raise ArgumentError("None of the prompts to train on can be answered: too long, or held out.")
         if job.key in done:
             continue
-        document = _answer(model, job, longest_prompt)
+        document = _answer(model, job, longest_prompt, features)
         if document is None:
             left_out, in_a_row = left_out + 1, in_a_row + 1
             continue
@@ -82,8 +86,9 @@ def collect(
     return counts
 
 
-def _answer(model: Model, job: Job, longest_prompt: int) -> Document | None:
+def _answer(model: Model, job: Job, longest_prompt: int, features: FeatureCache | None) -> Document | None:
     """The document; None where the prompt is too long or the constraint cannot be kept."""
+    recorder = None if features is None else Recorder(features.taps)
     try:
         constraint = constraint_of(job.prompt.grammar)
         ids = encode_prompt(job.prompt.shown(model, constraint), model.tokenizer)
@@ -95,7 +100,8 @@ def _answer(model: Model, job: Job, longest_prompt: int) -> Document | None:
             max_new_tokens=LONGEST[job.prompt.category],
             temperature=job.temperature,
             seed=job.seed,
-            drafter="lookup",
+            drafter=recorder or "lookup",
+            logprobs=LIKELIEST if recorder else 0,
             max_retries=0,
         )
     except XPressError:
@@ -103,7 +109,7 @@ def _answer(model: Model, job: Job, longest_prompt: int) -> Document | None:
     if len(result.token_ids) < _SHORTEST:
         return None
     prompt, grammar = job.prompt, job.prompt.grammar
-    return Document(
+    document = Document(
         job.key,
         prompt.category,
         prompt.group,
@@ -114,6 +120,9 @@ def _answer(model: Model, job: Job, longest_prompt: int) -> Document | None:
         result.token_ids,
         forced_places(model, constraint, result.token_ids),
     )
+    if recorder is not None and features is not None:
+        features.put(document, recorder.features(result))
+    return document
 
 
 def forced_places(model: Model, constraint: Constraint | None, response: Sequence[int]) -> tuple[bool, ...]:
