@@ -18,6 +18,7 @@ from xpress_struct.cli.commands import (
     run_pull,
     run_regex,
 )
+from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
 
 __all__ = ["main"]
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--lark", metavar="FILE|NAME")
     _layout(compile_)
     compile_.set_defaults(run=run_compile)
+    add_train(commands)
     return parser
 
 

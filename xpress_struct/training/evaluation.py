@@ -104,12 +104,13 @@ class Evaluation:
             document, self._features.of(document), anchors, config.block_size, config.mask_token_id
         ).to(device)
         legal = unpack_mask(torch.from_numpy(masks), self._width).to(device)[:, drafter.draft_ids]
-        scored = drafter(blocks)
+        scored, passes = drafter(blocks), config.head.passes if config.head else 0
         counts = {}
         for way in WAYS:
-            right = _right(scored, blocks, legal[blocks.places], drafter.draft_ids, way, config.head.passes)  # type: ignore[union-attr]
+            right = _right(scored, blocks, legal[blocks.places], drafter.draft_ids, way, passes)
             lengths = right.long().cumprod(-1).sum(-1).tolist()
-            counts[way] = _rounds(document, {a.place: n for a, n in zip(anchors, lengths, strict=True)})
+            places = [anchor.place for anchor in anchors]
+            counts[way] = _rounds(document, dict(zip(places, lengths, strict=True)))
             counts[way].offered, counts[way].stood = _by_slot(right, blocks)
         return counts
 

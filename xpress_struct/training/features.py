@@ -32,8 +32,8 @@ class Features(NamedTuple):
     """What the target shows of a document of n = p + r tokens.
 
     Attributes:
-        states: float16 [m, taps * d], tapped hidden states of the first m < n tokens: all in front of the last
-            one that the grammar left open.
+        states: float16 [m, taps * d], tapped hidden states of the first m < n tokens: those in
+            front of the last that the grammar left open.
         ids: int64 [r, k], the likeliest tokens at each place of the response, best first.
         probabilities: float32 [r, k], what the masked distribution (temperature 1) gives them; 0 fills up.
     """

@@ -35,7 +35,7 @@ class LossSettings:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The loss of some blocks, and its parts: distances of the base, teacher-forced and free-running logits."""
+    """The loss of some blocks, and the mean distances of base, teacher-forced and free-running logits."""
 
     total: Tensor
     base: Tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,11 +61,12 @@ def tap_layers(num_layers: int, taps: int) -> tuple[int, ...]:
     return tuple(sorted({round(first + index * step) for index in range(taps)} | {deepest}))
 
 
-def draft_vocabulary(documents: Sequence[Document], model: Model, size: int) -> Tensor:
-    """The ids [Vd] a drafter knows: all single bytes of ASCII and the end, then what documents have most.
+def draft_vocabulary(documents: Sequence[Document], texts: Iterable[str], model: Model, size: int) -> Tensor:
+    """The ids [Vd] a drafter knows: all single bytes of ASCII and the end, then the most frequent ones.
 
     Args:
         documents: those to train on; a token of a response counts four times one of a prompt.
+        texts: more to count in, as prompts.
     """
     tokens = model.vocabulary.tokens
     kept = {i for i, spelled in enumerate(tokens) if len(spelled) == 1 and spelled[0] < 128}
@@ -75,6 +76,8 @@ def draft_vocabulary(documents: Sequence[Document], model: Model, size: int) -> 
         counts.update(document.prompt)
         for token in document.response:
             counts[token] += _RESPONSE_COUNTS
+    for text in texts:
+        counts.update(model.vocabulary.encode(text))
     for token, _ in counts.most_common():
         if len(kept) >= size:
             break
@@ -82,7 +85,9 @@ def draft_vocabulary(documents: Sequence[Document], model: Model, size: int) -> 
     return torch.tensor(sorted(kept))
 
 
-def new_weights(model: Model, documents: Sequence[Document], sizes: DrafterSizes) -> DraftWeights:
+def new_weights(
+    model: Model, documents: Sequence[Document], sizes: DrafterSizes, texts: Iterable[str] = ()
+) -> DraftWeights:
     """A drafter that begins as the target's last layers, as far as they are of the same kind.
 
     Its layers normalise queries and keys. Where the target's do not, these norms start at the size that the
@@ -90,9 +95,10 @@ def new_weights(model: Model, documents: Sequence[Document], sizes: DrafterSizes
 
     Args:
         documents: those to train on.
+        texts: more that the draft vocabulary is counted in.
     """
     target: Any = model.target
-    draft_ids = draft_vocabulary(documents, model, sizes.draft_vocab_size)
+    draft_ids = draft_vocabulary(documents, texts, model, sizes.draft_vocab_size)
     config = DiffusionConfig(
         layers=_layers(target.model.config.get_text_config(), sizes.layers, target.width),
         block_size=sizes.block_size,
@@ -148,10 +154,11 @@ def _mask_token(model: Model) -> int:
 
 
 def _copy_layers(backbone: Backbone, model: Any, documents: Sequence[Document]) -> None:
-    sources = list(decoder_layers(model))[-len(backbone.layers) :]
+    sources: list[Any] = list(decoder_layers(model))[-len(backbone.layers) :]
     sizes = _sizes_of_queries_and_keys(model, sources, documents)
     with torch.no_grad():
-        for mine, source, (queries, keys) in zip(backbone.layers, sources, sizes, strict=True):
+        layers: Iterable[Any] = backbone.layers
+        for mine, source, (queries, keys) in zip(layers, sources, sizes, strict=True):
             attention = mine.self_attn
             attention.q_norm.weight.fill_(queries)
             attention.k_norm.weight.fill_(keys)

@@ -44,7 +44,7 @@ class TrainSettings:
 
     steps: int = 2000
     documents: int = 4
-    anchors: int = 16
+    anchors: int = 24
     learning_rate: float = 6e-4
     warmup: float = 0.04
     weight_decay: float = 0.01

@@ -10,12 +10,13 @@ from xpress_struct.training.split import group_of
 __all__ = ["chat_prompt"]
 
 _TOPICS = (
-    "photosynthesis", "the French Revolution", "compound interest", "black holes", "vaccines", "jazz music",
-    "electric cars", "the water cycle", "machine learning", "healthy breakfasts", "gravity", "time management",
-    "the Roman Empire", "coral reefs", "inflation", "gardening", "job interviews", "volcanoes", "the internet",
-    "public speaking", "yoga", "solar panels", "the human heart", "learning a language", "bread baking",
-    "cloud computing", "earthquakes", "photography", "the stock market", "sleep", "recycling", "chess",
-    "space travel", "budgeting", "migration of birds", "the Great Wall of China", "poetry", "batteries",
+    "photosynthesis", "the French Revolution", "compound interest", "black holes", "vaccines",
+    "jazz music", "electric cars", "the water cycle", "machine learning", "healthy breakfasts",
+    "gravity", "time management", "the Roman Empire", "coral reefs", "inflation", "gardening",
+    "job interviews", "volcanoes", "the internet", "public speaking", "yoga", "solar panels",
+    "the human heart", "learning a language", "bread baking", "cloud computing", "earthquakes",
+    "photography", "the stock market", "sleep", "recycling", "chess", "space travel", "budgeting",
+    "migration of birds", "the Great Wall of China", "poetry", "batteries",
 )  # fmt: skip
 _ASKS = (
     "Explain {} in simple words.",

@@ -22,16 +22,16 @@ __all__ = [
 Maker = Callable[[random.Random], str]
 """Draws the text of a value."""
 
-_FIRST = (
-    "Maria John Aisha Wei Lena Omar Priya Lucas Ingrid Kofi Sofia Daniel Yuki Fatima Pedro Anna Mateo Chloe Ivan "
-    "Grace Hugo Nadia Tom Elif Samuel Rosa Viktor Amara Peter Leila Carlos Emma Raj Olga Ben Mina Jonas Alice "
-    "Felix Diana Noah Zara Paul Irene Marco Helen"
-).split()
-_LAST = (
-    "Lopez Smith Khan Zhang Meyer Haddad Patel Silva Larsen Mensah Rossi Brown Tanaka Rahman Costa Novak Garcia "
-    "Dubois Petrov Okafor Laurent Aydin Cohen Moreno Kowalski Diallo Jensen Farsi Ruiz Wilson Gupta Ivanova "
-    "Baker Park Weber Johnson Schmidt Ali Evans Hughes Bianchi Clark"
-).split()
+_FIRST = """
+Maria John Aisha Wei Lena Omar Priya Lucas Ingrid Kofi Sofia Daniel Yuki Fatima Pedro Anna Mateo Chloe Ivan
+Grace Hugo Nadia Tom Elif Samuel Rosa Viktor Amara Peter Leila Carlos Emma Raj Olga Ben Mina Jonas Alice
+Felix Diana Noah Zara Paul Irene Marco Helen
+"""
+_LAST = """
+Lopez Smith Khan Zhang Meyer Haddad Patel Silva Larsen Mensah Rossi Brown Tanaka Rahman Costa Novak Garcia
+Dubois Petrov Okafor Laurent Aydin Cohen Moreno Kowalski Diallo Jensen Farsi Ruiz Wilson Gupta Ivanova
+Baker Park Weber Johnson Schmidt Ali Evans Hughes Bianchi Clark
+"""
 CITIES = (
     "Madrid",
     "Berlin",
@@ -88,12 +88,12 @@ _MONTHS = (
 
 
 def person(rng: random.Random) -> str:
-    return f"{rng.choice(_FIRST)} {rng.choice(_LAST)}"
+    return f"{rng.choice(_FIRST.split())} {rng.choice(_LAST.split())}"
 
 
 def email(rng: random.Random) -> str:
     host = rng.choice(("example.com", "mail.org", "acme.io", "uni.edu"))
-    return f"{rng.choice(_FIRST).lower()}.{rng.choice(_LAST).lower()}@{host}"
+    return f"{rng.choice(_FIRST.split()).lower()}.{rng.choice(_LAST.split()).lower()}@{host}"
 
 
 def phone(rng: random.Random) -> str:
