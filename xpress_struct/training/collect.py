@@ -26,7 +26,7 @@ LONGEST: dict[Category, int] = {"calls": 128, "extraction": 128, "sql": 80, "cod
 """Most tokens of a response; longer ones are cut."""
 
 _SHORTEST = 4
-_HOPELESS = 1000
+_HOPELESS = 200
 
 
 def collect(
@@ -51,6 +51,9 @@ def collect(
 
     Returns:
         Documents by category, those that were there before included.
+
+    Raises:
+        ArgumentError: all prompts, or 200 in a row, are of no use.
     """
     folder = Path(folder)
     before = read_shards([folder], model.vocabulary.fingerprint)
@@ -63,8 +66,13 @@ def collect(
     bar = tqdm(total=documents, initial=len(before), desc="responses", unit="doc", file=sys.stderr)
     while counts.total() < documents and (ends_at is None or time.monotonic() < ends_at):
         job = jobs.next(counts)
-        if job is None or in_a_row > _HOPELESS:
-            raise ArgumentError("None of the prompts to train on can be answered: too long, or held out.")
+        if job is None:
+            raise ArgumentError("All prompts are held out of training by their schemas; pass more.")
+        if in_a_row > _HOPELESS:
+            raise ArgumentError(
+                f"The last {in_a_row} prompts of the category {job.prompt.category!r} could not be answered: "
+                f"longer than {longest_prompt} tokens, or with a grammar that does not compile."
+            )
         if job.key in done:
             continue
         document = _answer(model, job, longest_prompt, features)

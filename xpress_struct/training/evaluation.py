@@ -136,16 +136,21 @@ def _right(scored: Scored, blocks: Blocks, legal: Tensor, draft_ids: Tensor, way
 
 
 def _rounds(document: Document, lengths: dict[int, int]) -> Counts:
-    """Counts rounds: each takes what is forced, then as much of the draft as is right, then one token more."""
-    total, place, rounds = len(document.response), 0, 0
-    while True:
-        while place < total and document.forced[place]:
-            place += 1
-        if place >= total:
-            break
+    """Counts rounds: each takes what is forced, as much of the draft as is right, what is forced behind it,
+    and one token more."""
+    total, rounds = len(document.response), 0
+    place = _behind_forced(document, 0)
+    while place < total:
         rounds += 1
-        place += lengths.get(place, 0) + 1
+        place = _behind_forced(document, place + lengths.get(place, 0)) + 1
+        place = _behind_forced(document, place)
     return Counts(total, total - sum(document.forced), rounds)
+
+
+def _behind_forced(document: Document, place: int) -> int:
+    while place < len(document.response) and document.forced[place]:
+        place += 1
+    return place
 
 
 def _by_slot(right: Tensor, blocks: Blocks) -> tuple[list[int], list[int]]:

@@ -133,7 +133,7 @@ class _Log:
             "step": progress.step,
             "seconds": round(progress.seconds),
             "blocks": progress.blocks,
-            "losses": progress.losses[-1][1:] if progress.losses else None,
+            "losses": list(progress.losses[-1][1:]) if progress.losses else None,
             "documents": {
                 name: sum(document.category == name for document in self._documents) for name in CATEGORIES
             },
