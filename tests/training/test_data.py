@@ -92,7 +92,7 @@ def test_no_group_is_trained_on_and_evaluated():
 
 
 def test_plan_keeps_shares_and_answers_held_out_prompts_greedily_once():
-    """Documents come in their shares; a held-out prompt is asked once and greedily, no job comes twice."""
+    """Documents keep their shares; held-out prompts are asked once and greedily; no job comes twice."""
     prompts = tiny_prompts(40) + made_up_prompts(30)
     jobs, counts = Plan(prompts), Counter()
     seen = []
@@ -178,7 +178,7 @@ def test_made_up_prompts_are_the_same_every_time_and_compile():
     "statement",
     [
         "SELECT COUNT(*) FROM singer;",
-        "SELECT DISTINCT T1.name, AVG(T2.age) AS a FROM singer AS T1 JOIN concert AS T2 ON T1.id = T2.singer_id "
+        "SELECT DISTINCT T1.name, AVG(T2.age) AS a FROM singer AS T1 JOIN concert AS T2 ON T1.id = T2.sid "
         "WHERE T2.year > 2010 AND T1.name LIKE '%a%' GROUP BY T1.name HAVING COUNT(*) >= 2 "
         "ORDER BY COUNT(*) DESC LIMIT 3;",
         "SELECT name FROM singer WHERE id NOT IN (SELECT singer_id FROM concert);",

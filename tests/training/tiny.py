@@ -39,7 +39,7 @@ def schema_of(*words: str) -> dict:
         "type": "object",
         "properties": {
             "kind": {"enum": list(words)},
-            "text": {"type": "string", "pattern": "^[a-f]{2,20}$"},
+            "text": {"type": "string", "pattern": "^[a-f]{12,40}$"},
         },
         "required": ["kind", "text"],
         "additionalProperties": False,
