@@ -22,7 +22,7 @@ from xpress_struct.training.features import FeatureCache
 from xpress_struct.training.losses import LossSettings, block_loss, distance, slot_weights, targets_of
 from xpress_struct.training.prompts import constraint_of
 from xpress_struct.training.shards import read_shards
-from xpress_struct.training.start import DrafterSizes, new_weights, tap_layers
+from xpress_struct.training.start import DrafterSizes, draft_vocabulary, new_weights, tap_layers
 from xpress_struct.training.train import train
 from xpress_struct.training.trainer import Trainer, TrainSettings
 
@@ -255,3 +255,14 @@ def test_layers_start_as_the_targets_own(corpus):
         assert (mine.self_attn.q_norm.weight > 0).all() and not (mine.self_attn.q_norm.weight == 1).any()
     assert torch.equal(made.backbone.norm.weight, target.model.norm.weight)
     assert torch.equal(made.lm_head, target.lm_head.weight[made.draft_ids])
+
+
+def test_draft_vocabulary_has_what_is_frequent_and_what_is_basic(corpus):
+    """Tokens of responses, all bytes of ASCII and the end are in it; it ascends and has the asked size."""
+    _, documents, _ = corpus
+    model = tiny_model()
+    ids = draft_vocabulary(documents, ["\u00fc"], model, 200).tolist()
+    assert ids == sorted(set(ids)) and len(ids) == 200
+    wanted = {token for document in documents for token in document.response}
+    wanted |= {i for i, spelled in enumerate(model.vocabulary.tokens) if spelled in (b"a", b"~", b"\xc3")}
+    assert wanted <= {*ids} and {*model.vocabulary.end_ids} <= {*ids}

@@ -22,7 +22,7 @@ from xpress_struct.training.shards import Document, append_shard, read_shards
 
 __all__ = ["LONGEST", "collect", "forced_places"]
 
-LONGEST: dict[Category, int] = {"calls": 128, "extraction": 128, "sql": 80, "code": 128, "chat": 96}
+LONGEST: dict[Category, int] = {"calls": 128, "extraction": 128, "sql": 80, "code": 96, "chat": 64}
 """Most tokens of a response; longer ones are cut."""
 
 _SHORTEST = 4
