@@ -20,7 +20,7 @@ from xpress_struct.target.target import TappedTarget
 from xpress_struct.training.prompts import constraint_of
 from xpress_struct.training.shards import Document
 
-__all__ = ["LIKELIEST", "FeatureCache", "Features", "masks_of"]
+__all__ = ["LIKELIEST", "FeatureCache", "Features", "masks_of", "tapped_target"]
 
 LIKELIEST = 32
 """Tokens kept of each masked distribution of the target."""
@@ -52,9 +52,7 @@ class FeatureCache:
     """
 
     def __init__(self, model: Model, folder: str | Path, taps: Sequence[int]) -> None:
-        if not hasattr(model.target, "hidden_size"):
-            raise ArgumentError(f"{type(model.target).__name__} shows no hidden states to train on.")
-        self._model, self._target = model, cast(TappedTarget, model.target)
+        self._model, self._target = model, tapped_target(model)
         self.taps = tuple(taps)
         name = f"taps-{'-'.join(map(str, taps))}-{model.vocabulary.fingerprint[:12]}"
         self._folder = Path(folder) / name
@@ -98,6 +96,17 @@ class FeatureCache:
         return Features(
             cache.tapped.to("cpu", torch.float16), best.indices.cpu().int(), best.values.cpu().half()
         )
+
+
+def tapped_target(model: Model) -> TappedTarget:
+    """The model's target.
+
+    Raises:
+        ArgumentError: it shows no hidden states.
+    """
+    if not hasattr(model.target, "hidden_size"):
+        raise ArgumentError(f"{type(model.target).__name__} shows no hidden states to train a drafter on.")
+    return cast(TappedTarget, model.target)
 
 
 def masks_of(model: Model, document: Document) -> np.ndarray:

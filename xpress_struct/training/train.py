@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -17,11 +17,10 @@ from xpress_struct.drafting.checkpoints import read_checkpoint
 from xpress_struct.drafting.weights import DraftWeights
 from xpress_struct.errors import ArgumentError
 from xpress_struct.model import Model
-from xpress_struct.target.target import TappedTarget
 from xpress_struct.training.collect import collect
 from xpress_struct.training.drafter import TrainedDrafter
 from xpress_struct.training.evaluation import Evaluation, summary
-from xpress_struct.training.features import FeatureCache
+from xpress_struct.training.features import FeatureCache, tapped_target
 from xpress_struct.training.prompts import CATEGORIES, TrainPrompt
 from xpress_struct.training.report import write_report
 from xpress_struct.training.shards import Document, read_shards
@@ -73,7 +72,7 @@ def train(
     if (out / "state.pt").exists() and not resume:
         raise ArgumentError(f"{str(out)!r} holds a training already: resume it, or choose another folder.")
     resumed = resume and (out / "state.pt").exists()
-    target = cast(TappedTarget, model.target)
+    target = tapped_target(model)
     taps = tap_layers(target.num_layers, sizes.taps)
     cache = FeatureCache(model, features or out / "features", taps)
     if prompts:
