@@ -82,9 +82,8 @@ def draft_vocabulary(documents: Sequence[Document], texts: Iterable[str], model:
             counts[token] += _RESPONSE_COUNTS
     for text in texts:
         counts.update(model.vocabulary.encode(text))
-    for token, _ in counts.most_common(round(_COUNTED * size)):
-        kept.add(token)
-    for token in range(model.target.width):
+    counted = [token for token, _ in counts.most_common(round(_COUNTED * size))]
+    for token in (*counted, *range(model.target.width)):
         if len(kept) >= size:
             break
         kept.add(token)

@@ -81,7 +81,9 @@ def train(
     learned = [document for document in found if not document.held_out]
     if not learned:
         raise ArgumentError("There is no document to train on: pass prompts, or folders with shards.")
-    weights = _weights(model, learned, prompts, sizes, out if resumed else None)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        weights = _weights(model, learned, prompts, sizes, out if resumed else None)
     drafter = TrainedDrafter(weights, target).to(target.device)
     trainer = Trainer(drafter, learned, cache, settings, out)
     if resumed:
