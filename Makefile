@@ -9,6 +9,9 @@ PIP    := $(RUN) -m pip install --quiet --disable-pip-version-check -c constrain
 PARITY     := .venv-parity
 PARITY_PIP := $(PARITY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-parity.txt
 
+# A process for each core; the embedded model takes 1 GB in each.
+PARALLEL := -n auto --maxprocesses=4 --dist worksteal
+
 export TOKENIZERS_PARALLELISM := false
 
 venv: $(VENV)/.runtime
@@ -34,10 +37,10 @@ demo: $(VENV)/.runtime
 
 test: $(VENV)/.dev
 	$(RUN) -m xpress_struct.cli pull
-	OMP_NUM_THREADS=1 $(RUN) -m pytest
+	OMP_NUM_THREADS=1 $(RUN) -m pytest $(PARALLEL)
 
 test-fast: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(RUN) -m pytest -m "not model and not slow"
+	OMP_NUM_THREADS=1 $(RUN) -m pytest $(PARALLEL) -m "not model and not slow"
 
 # The reference packages come without what they ask for: much of it serves training, and brings a CUDA build.
 $(PARITY)/.ready: pyproject.toml constraints-parity.txt

@@ -5,6 +5,7 @@ Most cases become exact and fast with them: no weights, no tokenizer, six tokens
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,6 +22,11 @@ Logits = Callable[[tuple[int, ...]], Sequence[float]]
 """Prefix (prompt and output ids) -> V logits of the next token."""
 
 END = 256
+
+
+def label(value: object) -> str:
+    """A parameter's name in a test id: the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 class StubCache:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.drafting.loading import load_drafter
+from xpress_struct.drafting.loading import check_drafter, load_drafter
 from xpress_struct.model import Model
 from xpress_struct.options import GenerateOptions
 from xpress_struct.prompt import Prompt
@@ -55,6 +55,7 @@ def load(
         TokenizerMismatchError: the tokenizer does not fit it.
         DrafterMismatchError: the drafter does not fit it.
     """
+    check_drafter(drafter)
     loaded = load_target(model, tokenizer=tokenizer, device=device, dtype=dtype, revision=revision)
     vocabulary = Vocabulary.from_tokenizer(
         loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids

@@ -10,7 +10,7 @@ import pytest
 
 import xpress_struct as xs
 from tests.cases.scripts import PROMPT, noisy, writer
-from tests.stubs import stub_model
+from tests.stubs import label, stub_model
 from xpress_struct.errors import (
     ArgumentError,
     GrammarError,
@@ -59,7 +59,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=str)
+@pytest.mark.parametrize("pattern", PATTERNS, ids=label)
 def test_a_regex_means_fullmatch(pattern: str | re.Pattern[str]) -> None:
     """The texts that the mask allows are those that re.fullmatch takes."""
     constraint, judge = xs.regex(pattern), re.compile(pattern)
@@ -67,7 +67,7 @@ def test_a_regex_means_fullmatch(pattern: str | re.Pattern[str]) -> None:
         assert constraint.accepts(text) == (judge.fullmatch(text) is not None), text
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=str)
+@pytest.mark.parametrize("pattern", PATTERNS, ids=label)
 def test_a_generated_text_matches(pattern: str | re.Pattern[str]) -> None:
     """What is sampled under a regex matches it."""
     model, judge = stub_model(noisy(2)), re.compile(pattern)
@@ -121,7 +121,7 @@ def test_bytes_are_no_text_pattern() -> None:
         xs.regex(re.compile(b"a"))
 
 
-@pytest.mark.parametrize("source", [7, None, ["a"]], ids=repr)
+@pytest.mark.parametrize("source", [7, None, ["a"]], ids=label)
 def test_what_is_no_pattern_is_refused(source: object) -> None:
     """An object that is no pattern is an error of ours."""
     with pytest.raises(xs.XPressError):
@@ -155,7 +155,7 @@ class Code(enum.IntEnum):
         (["", "x"], "", ""),
         ((str(i) for i in range(50)), "49", "49"),
     ],
-    ids=str,
+    ids=label,
 )
 def test_a_choice_gives_the_option_itself(options: object, text: str, value: object) -> None:
     """The value is the option that was given, or the Enum member."""
@@ -175,7 +175,7 @@ def test_a_choice_takes_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [[], (), {}, ["a", "a"], [1, "1"], [True, "True"], "abc", enum.Enum("E", {})], ids=repr
+    "options", [[], (), {}, ["a", "a"], [1, "1"], [True, "True"], "abc", enum.Enum("E", {})], ids=label
 )
 def test_a_choice_that_is_none_is_refused(options: object) -> None:
     """No options, options written alike, and one text are refused."""

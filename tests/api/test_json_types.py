@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 import xpress_struct as xs
 from tests.cases.scripts import PROMPT, noisy, writer
-from tests.stubs import constant, stub_model
+from tests.stubs import constant, label, stub_model
 from xpress_struct.errors import (
     ArgumentError,
     OutputValidationError,
@@ -143,7 +143,7 @@ def test_an_outlines_cfg_is_refused_with_the_way() -> None:
 @pytest.mark.parametrize(
     "source",
     [7, None.__class__.__name__, object(), "no such file.json", b"{}", [1, 2], "{'a': 1}"],
-    ids=repr,
+    ids=label,
 )
 def test_what_is_no_schema_is_a_schema_error(source: Any) -> None:
     """Neither schema nor type: a SchemaError that says so."""

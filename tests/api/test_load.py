@@ -9,6 +9,7 @@ import torch
 
 import xpress_struct as xs
 from tests.api.tiny import CHATML, byte_level, tiny_llama
+from tests.stubs import label
 from xpress_struct.errors import ArgumentError, ModelError, TokenizerMismatchError
 
 TOKENIZER = byte_level(CHATML)
@@ -95,7 +96,7 @@ def test_a_loaded_model_needs_its_tokenizer() -> None:
         xs.load(tiny_llama(WIDTH))
 
 
-@pytest.mark.parametrize("model", [7, object(), {"config": 1}, torch.nn.Linear(2, 2)], ids=repr)
+@pytest.mark.parametrize("model", [7, object(), {"config": 1}, torch.nn.Linear(2, 2)], ids=label)
 def test_other_objects_are_refused(model: object) -> None:
     """What is no model is refused by its type."""
     with pytest.raises(ArgumentError, match=type(model).__name__):

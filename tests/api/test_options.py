@@ -9,7 +9,7 @@ import pytest
 
 import xpress_struct as xs
 from tests.cases.scripts import PROMPT, noisy, writer
-from tests.stubs import ScriptedDrafter, constant, stub_model
+from tests.stubs import ScriptedDrafter, constant, label, stub_model
 from xpress_struct.errors import ArgumentError, UnknownArgumentError, XPressError
 from xpress_struct.options import GenerateOptions
 
@@ -82,7 +82,7 @@ def test_a_name_like_no_other_lists_the_known_ones() -> None:
         {"drafter": object()},
         {"max_retries": -1},
     ],
-    ids=str,
+    ids=label,
 )
 def test_a_value_out_of_range_is_refused_by_name(options: dict) -> None:
     """A value that cannot be honoured is a ValueError of ours that names its argument."""
@@ -107,7 +107,7 @@ def test_a_value_out_of_range_is_refused_by_name(options: dict) -> None:
         {"cancel": True},
         {"chat_template_kwargs": "x"},
     ],
-    ids=str,
+    ids=label,
 )
 def test_a_value_of_another_type_is_refused_by_name(options: dict) -> None:
     """A value of a wrong type is refused by name, not by what happens to break later."""

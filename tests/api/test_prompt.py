@@ -8,7 +8,7 @@ import pytest
 
 import xpress_struct as xs
 from tests.api.tiny import CHATML, THINKING, byte_level, metaspace, says, scripted
-from tests.stubs import constant, stub_model
+from tests.stubs import constant, label, stub_model
 from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
 from xpress_struct.model import Model
 
@@ -165,7 +165,7 @@ def test_an_empty_message_is_no_empty_prompt() -> None:
 @pytest.mark.parametrize(
     "prompt",
     [None, 7, b"bytes", {"role": "user", "content": "x"}, ["a", "b"], [1.5], [True], [[1], [2]]],
-    ids=repr,
+    ids=label,
 )
 @pytest.mark.parametrize("tokenizer", [PLAIN, CHAT])
 def test_other_types_are_refused(prompt: object, tokenizer: object) -> None:

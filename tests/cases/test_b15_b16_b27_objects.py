@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import xpress_struct as xs
 from tests.cases.scripts import PROMPT, noisy, writer
-from tests.stubs import constant, stub_model
+from tests.stubs import constant, label, stub_model
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import SchemaError
 
@@ -154,7 +154,7 @@ def test_b16_any_order_takes_each_key_at_most_once(text: str) -> None:
 DOCUMENTS = ["null", "true", "3", "-2.5", '"x"', "[]", '[1, "a", {"b": null}]', "{}", '{"a": [{}]}']
 
 
-@pytest.mark.parametrize("schema", [{}, "{}", True, "true"], ids=repr)
+@pytest.mark.parametrize("schema", [{}, "{}", True, "true"], ids=label)
 @pytest.mark.parametrize("text", DOCUMENTS)
 def test_b27_the_empty_schema_takes_every_document(schema: Any, text: str) -> None:
     """{} and true are satisfied by every JSON value."""
@@ -163,7 +163,7 @@ def test_b27_the_empty_schema_takes_every_document(schema: Any, text: str) -> No
     assert result.value == json.loads(text)
 
 
-@pytest.mark.parametrize("schema", [{"type": "object"}, '{"type": "object"}', dict], ids=repr)
+@pytest.mark.parametrize("schema", [{"type": "object"}, '{"type": "object"}', dict], ids=label)
 @pytest.mark.parametrize("text", ["{}", '{"a": 1}', '{"a": {"b": [null]}, "c": "d"}'])
 def test_b27_a_bare_object_takes_every_object(schema: Any, text: str) -> None:
     """An object schema without properties is satisfied by every object and by nothing else."""
@@ -194,7 +194,7 @@ def test_b27_a_closed_empty_object_is_two_braces(seed: int) -> None:
         closed({"a": False}),
         {"type": "array", "items": False, "minItems": 1},
     ],
-    ids=str,
+    ids=label,
 )
 def test_b27_a_schema_that_nothing_satisfies_is_an_error(schema: Any) -> None:
     """false, and what comes to the same, fails where the constraint is made."""

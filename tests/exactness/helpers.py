@@ -122,7 +122,9 @@ def chi_square(counts: dict, expected: dict) -> float:
     if any(expected.get(key, 0.0) == 0.0 for key in counts):
         return 0.0
     total = sum(counts.values())
-    cells = sorted((share * total, counts.get(key, 0)) for key, share in expected.items())
+    # Sorted by what was expected alone: by what was seen, equally likely cells would be merged with a bias.
+    pairs = ((share * total, counts.get(key, 0)) for key, share in expected.items())
+    cells = sorted(pairs, key=lambda cell: cell[0])
     merged, rest = [], (0.0, 0)
     for share, seen in cells:
         rest = (rest[0] + share, rest[1] + seen)

@@ -33,10 +33,8 @@ def denoise(
     """
     steps = min(steps, room)
     base = score(filled := torch.full((room,), MASKED))
-    filled, done = (
-        filled.to(base.device, non_blocking=True),
-        torch.zeros(room, dtype=torch.bool, device=base.device),
-    )
+    filled = filled.to(base.device, non_blocking=True)
+    done = torch.zeros(room, dtype=torch.bool, device=base.device)
     for step in range(1, steps):
         sure = base.float().softmax(-1).amax(-1).masked_fill(done, -1.0)
         picked = sure.topk(room * step // steps - room * (step - 1) // steps).indices

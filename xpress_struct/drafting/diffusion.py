@@ -22,7 +22,7 @@ from xpress_struct.drafting.control import Refine
 from xpress_struct.drafting.denoising import MASKED, denoise
 from xpress_struct.drafting.drafter import Draft, DraftContext
 from xpress_struct.drafting.heads import Head
-from xpress_struct.drafting.passes import Passes
+from xpress_struct.drafting.passes import Gains, Passes
 from xpress_struct.drafting.refinement import Plan
 from xpress_struct.drafting.weights import DraftWeights
 from xpress_struct.errors import ArgumentError, DrafterMismatchError
@@ -56,6 +56,7 @@ class DiffusionDrafter:
         self.name = kinds.get(config.head.kind if config.head else None, "dspark")
         refines = {"refine", "refine_passes"} if config.head else set()
         self.honours = frozenset({"denoising_steps", "draft_temperature", "draft_confidence", *refines})
+        self.gains = Gains()
         self._heads: WeakKeyDictionary[TappedTarget, Callable[[Tensor], Tensor]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
@@ -105,7 +106,8 @@ class _Session:
         self._kind: Refine = (control.refine or "parallel") if head else "none"
         passes = control.refine_passes or (head.passes if head else 1)
         most = self._config.offers
-        self._passes = Passes(most, None if passes == "auto" else min(passes, most))
+        shared = drafter.gains if context.rule == "coupled" else Gains()
+        self._passes = Passes(most, shared) if passes == "auto" else Passes(min(passes, most))
         self._drafted_at = 0
         weight = weights.backbone.fc.weight
         self._device, self._dtype = weight.device, weight.dtype

@@ -25,12 +25,25 @@ from xpress_struct.target.target import TransformersTarget
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["as_drafter", "load_drafter"]
+__all__ = ["as_drafter", "check_drafter", "load_drafter"]
 
 _MAY_BE = (
     "'auto', 'lookup', None, a drafter's checkpoint or a smaller model (hub id, folder or loaded model), "
     "a list of these, or an object with a method begin(context)"
 )
+
+
+def check_drafter(drafter: Any) -> None:
+    """Refuses what stands for no drafter, before anything is loaded.
+
+    Raises:
+        ArgumentError: it stands for none.
+    """
+    if isinstance(drafter, (list, tuple)):
+        for each in drafter:
+            check_drafter(each)
+    elif not _is_place(drafter) and not _is_model(drafter):
+        as_drafter(drafter)
 
 
 def load_drafter(
@@ -49,14 +62,14 @@ def load_drafter(
         ModelError: it cannot be loaded.
         DrafterMismatchError, TokenizerMismatchError: it does not fit the target.
     """
-    if drafter == "auto":
+    if isinstance(drafter, str) and drafter == "auto":
         drafter = cached_for(str(getattr(target.model.config, "name_or_path", ""))) or "lookup"
     if isinstance(drafter, (list, tuple)):
         loaded = [load_drafter(each, target, vocabulary, tokenizer) for each in drafter]
         return SeveralDrafter([each for each in loaded if each is not None])
-    if isinstance(drafter, Path) or (isinstance(drafter, str) and ("/" in drafter or Path(drafter).is_dir())):
+    if _is_place(drafter):
         return _read(drafter, target, vocabulary, tokenizer)
-    if hasattr(drafter, "config") and hasattr(drafter, "forward"):
+    if _is_model(drafter):
         if _is_masked(drafter.config.architectures or [type(drafter).__name__]):
             return _masked(drafter, vocabulary, tokenizer)
         return AutoregressiveDrafter(TransformersTarget(drafter), vocabulary)
@@ -83,6 +96,18 @@ def as_drafter(drafter: Any) -> Drafter | None:
             f"drafter={drafter!r}: it must be one of {_MAY_BE}. Names are loaded by xs.load only."
         )
     return drafter  # type: ignore[no-any-return]
+
+
+def _is_place(drafter: Any) -> bool:
+    """A hub id or a folder."""
+    if isinstance(drafter, str):
+        return "/" in drafter or Path(drafter).is_dir()
+    return isinstance(drafter, Path)
+
+
+def _is_model(drafter: Any) -> bool:
+    """A loaded model of transformers."""
+    return hasattr(drafter, "config") and hasattr(drafter, "forward")
 
 
 def _read(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
-__all__ = ["Passes"]
+__all__ = ["Gains", "Passes"]
 
 # The last pass must lengthen what is accepted by this much.
 _WORTH = 0.01
@@ -13,53 +14,70 @@ _TRIAL, _EVERY = 4, 16
 _KEEP = 0.9
 
 
-class Passes:
-    """The number of passes per round.
+class Gains:
+    """What each pass is worth: acceptance lengths by number of passes, from rounds that tried them all.
 
-    The drafts of the passes of earlier rounds, held against what came out, say what each pass gained.
+    Safe for threads: under the coupled rule, where no choice can change a token, a drafter's requests
+    share it. Under the others each request has its own, so that a seed repeats itself.
+    """
+
+    def __init__(self) -> None:
+        self._lengths: list[float] = []
+        self._rounds = 0
+        self._lock = threading.Lock()
+
+    def ask(self, most: int) -> int:
+        """Passes of the next round: all that are possible, or as many as gained something."""
+        with self._lock:
+            self._rounds += 1
+            if self._rounds <= _TRIAL or self._rounds % _EVERY == 0:
+                return most
+            # Entry 0 is the draft before any pass; the last one's passes were the most that changed anything.
+            pairs = enumerate(zip(self._lengths, self._lengths[1:], strict=False))
+            all_gain = len(self._lengths) - 1 if self._lengths else most
+            worth = next((p for p, (less, more) in pairs if more < less * (1 + _WORTH)), all_gain)
+        return max(1, min(worth, most))
+
+    def learn(self, lengths: Sequence[float]) -> None:
+        """Notes the acceptance length after no pass, one pass, ... of one round."""
+        with self._lock:
+            last = self._lengths[-1] if self._lengths else lengths[0]
+            known = [*self._lengths, *[last] * (len(lengths) - len(self._lengths))]
+            keep = _KEEP if self._lengths else 0.0
+            found = [*lengths, *[lengths[-1]] * (len(known) - len(lengths))]
+            self._lengths = [keep * old + (1 - keep) * new for old, new in zip(known, found, strict=True)]
+
+
+class Passes:
+    """The number of passes per round of one request.
+
+    The drafts of the passes of an earlier round, held against what came out, say what each pass gained.
     Only past rounds count, so no acceptance rule is biased.
 
     Args:
-        most: passes of a trial.
-        fixed: always this many instead.
+        most: passes at most.
+        gains: where their worth is kept; None always runs `most`.
     """
 
-    def __init__(self, most: int, fixed: int | None = None) -> None:
-        self._most = fixed if fixed is not None else most
-        self._searches = fixed is None
-        self._lengths: list[float] = []
-        self._rounds = 0
+    def __init__(self, most: int, gains: Gains | None = None) -> None:
+        self._most, self._gains = most, gains
+        self._asked = most
         self._drafts: Sequence[Sequence[int]] = ()
 
     def ask(self) -> int:
         """Passes of the next round."""
-        if not self._searches or self._rounds < _TRIAL or self._rounds % _EVERY == 0:
-            return self._most
-        gains = zip(self._lengths, self._lengths[1:], strict=False)
-        # Entry 0 is the draft before any pass.
-        return (
-            next((p for p, (less, more) in enumerate(gains) if more < less * (1 + _WORTH)), self._most) or 1
-        )
+        if self._gains is not None:
+            self._asked = self._gains.ask(self._most)
+        return self._asked
 
     def note(self, drafts: Sequence[Sequence[int]]) -> None:
-        """Remembers a round's drafts, before any pass and after each; the passes left out changed nothing."""
-        self._drafts = drafts
+        """Remembers a round's drafts, before any pass and after each; passes left out changed nothing."""
+        self._drafts = drafts if self._asked == self._most else ()
 
     def learn(self, output: Sequence[int]) -> None:
         """Holds the remembered drafts against the tokens that came out in their place."""
-        if not self._searches or not self._drafts:
-            return
-        last = self._drafts[-1]
-        drafts = [*self._drafts, *[last] * (self._most + 1 - len(self._drafts))]
-        if len(drafts) > len(self._lengths):
-            self._lengths += [1.0] * (len(drafts) - len(self._lengths))
-        tried = self.ask() == self._most
-        for index, draft in enumerate(drafts):
-            if tried or index < len(self._drafts):
-                length = 1 + _agreed(draft, output)
-                keep = _KEEP if self._rounds else 0.0
-                self._lengths[index] = keep * self._lengths[index] + (1 - keep) * length
-        self._rounds += 1
+        if self._gains is not None and self._drafts:
+            self._gains.learn([1.0 + _agreed(draft, output) for draft in self._drafts])
         self._drafts = ()
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -131,7 +132,9 @@ def refine(
         wants_q: report what the tokens were drawn from (token-level and block rules).
         candidates: how many of the best tokens of a slot are tried before a mask is applied. Above 1, a
             pass waits for the device once unless q is wanted: a slot where none of them is legal is masked
-            in the next pass, and ends the draft in the last.
+            in the next pass, and ends the draft in the last. Where q is wanted a draft must be exact: a pass
+            waits once more for each such slot; and with top-k, top-p or min-p once, and once more for each
+            slot where the likeliest legal token does not win.
     """
     temperature = 0.0 if noise is None else plan.temperature
     drawn = replace(params, temperature=temperature)
@@ -172,6 +175,8 @@ class _Block:
     def __init__(self, scores: BlockScores, path: Path, candidates: int, *, exact: bool) -> None:
         self._scores, self._path, self._candidates, self._exact = scores, path, candidates, exact
         self._repairs: set[int] = set()
+        # Winners under masks, each with the tokens that it stands behind.
+        self._foreseen: dict[int, tuple[list[int], int]] = {}
         self._blocked = False
         self._passes = 0
         self._history: list[list[int]] = []
@@ -237,22 +242,23 @@ class _Block:
     def _walk(self, rows: list[list[int]], start: int) -> None:
         """Takes the first legal token of each row, repairing where there is none, until the path ends."""
         self._blocked = False
-        for slot, candidates in enumerate(rows, start):
-            token = self._token(slot, candidates)
+        self._foreseen.clear()
+        for slot in range(start, start + len(rows)):
+            token = self._token(slot, rows[slot - start :])
             if token is None:
                 self._path.cut(slot)
                 return
             self._path.take(slot, token)
 
-    def _token(self, slot: int, candidates: list[int]) -> int | None:
-        """The winner among the legal tokens; None where the draft ends."""
-        path = self._path
+    def _token(self, slot: int, rows: list[list[int]]) -> int | None:
+        """The winner among the legal tokens; None where the draft ends. `rows` are those from there on."""
+        path, candidates = self._path, rows[0]
         if path.closed(slot):
             return None
         self._repairs.discard(slot)
         token = path.forced(slot)
         if token is None:
-            token = self._winner(slot, candidates)
+            token = self._winner(slot, rows)
             repaired = token != candidates[0] and not path.legal(slot, candidates[0])
         else:
             repaired = token != candidates[0]
@@ -260,10 +266,10 @@ class _Block:
             self._repairs.add(slot)
         return token
 
-    def _winner(self, slot: int, candidates: list[int]) -> int | None:
+    def _winner(self, slot: int, rows: list[list[int]]) -> int | None:
         path = self._path
         if not self._scores.draws_need_masks:
-            for token in candidates:
+            for token in rows[0]:
                 if path.legal(slot, token):
                     return token
         packed = path.mask(slot)
@@ -272,5 +278,40 @@ class _Block:
         if not self._exact:
             self._blocked = True
             return None
-        token = self._scores.winner(slot, packed)
+        if slot not in self._foreseen or self._foreseen[slot][0] != path.tokens[:slot]:
+            self._foresee(slot, packed, rows)
+        token = self._foreseen[slot][1]
         return token if path.legal(slot, token) else None
+
+    def _foresee(self, slot: int, packed: np.ndarray, rows: list[list[int]]) -> None:
+        """The winner of a slot under its mask; with the wait for it, those of the slots behind.
+
+        Where top-k, top-p or min-p cut behind the mask, each slot needs its mask, and a mask needs the tokens
+        in front of it. So the likeliest tokens are walked ahead; what stands behind a wrong one is forgotten.
+        """
+        masks, way = {slot: packed}, self._path.tokens[:slot]
+        if self._scores.draws_need_masks and self._candidates > 1:
+            way = self._look_ahead(slot, rows, masks)
+        for ahead, token in zip(masks, self._scores.winners(masks), strict=True):
+            self._foreseen[ahead] = way[:ahead], token
+
+    def _look_ahead(self, slot: int, rows: list[list[int]], masks: dict[int, np.ndarray]) -> list[int]:
+        """Walks the likeliest tokens from a slot on and back; adds the masks met, returns all tokens."""
+        path = self._path
+        for ahead, candidates in enumerate(rows, slot):
+            if path.closed(ahead):
+                break
+            token = path.forced(ahead)
+            if token is None:
+                packed = path.mask(ahead)
+                if packed is None:
+                    break
+                masks[ahead] = packed
+                likeliest = (candidates[-1], *candidates)
+                token = next((each for each in likeliest if path.legal(ahead, each)), None)
+                if token is None:
+                    break
+            path.take(ahead, token)
+        way = list(path.tokens)
+        path.cut(slot)
+        return way

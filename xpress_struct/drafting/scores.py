@@ -70,7 +70,8 @@ class BlockScores:
         """The best target ids of each slot in order, int64 [stop - start, count or so].
 
         The first one that is legal is the winner under the mask. Where top-k, top-p or min-p cut first, it
-        is the winner among what they keep, if that is legal, else among all.
+        is the winner among what they keep, if that is legal, else among all. Where they cut behind the mask,
+        the last one is the winner among what they keep without a mask: a good guess.
 
         Args:
             masks: packed masks of slots whose candidates are to be legal.
@@ -85,21 +86,25 @@ class BlockScores:
             for slot, packed in masks.items():
                 scores[slot - start].masked_fill_(~self._mask(packed), -math.inf)
         columns = scores.topk(min(count, scores.shape[-1])).indices
-        if self._cut_first:
-            kept = self._with_noise(logits, slots, first).argmax(-1, keepdim=True)
-            columns = torch.cat([kept, columns], -1)
+        if self._cut.cuts:
+            kept = self._with_noise(logits, slots, self._cut).argmax(-1, keepdim=True)
+            columns = torch.cat([kept, columns] if self._cut_first else [columns, kept], -1)
         return self._target_ids(columns)
 
-    def winner(self, slot: int, packed: np.ndarray) -> int:
-        """The winner under a mask: a target id, illegal when no legal one is known to the drafter."""
-        row = slice(slot, slot + 1)
+    def winners(self, masks: Mapping[int, np.ndarray]) -> list[int]:
+        """The winners of slots under their packed masks: target ids, one wait for the device.
+
+        One is illegal when no legal id is known to the drafter.
+        """
+        slots = torch.tensor(list(masks)).to(self.base.device, non_blocking=True)
         params = self._cut if self._cut_last else self._plain
-        scores = process(self.logits[row], self._mask(packed), params)
+        scores = process(self.logits[slots], self._mask(np.stack(list(masks.values()))), params)
         if self._cut_last:
-            self._drawn[slot] = scores[0]
+            self._drawn.update(zip(masks, scores, strict=True))
         if self._noise is not None:
-            scores = scores + self._noise[row]
-        return int(self._target_ids(scores.argmax(-1)))
+            scores = scores + self._noise[slots]
+        found: list[int] = self._target_ids(scores.argmax(-1)).tolist()
+        return found
 
     def distributions(self, tokens: list[int], masks: list[np.ndarray | None]) -> Tensor:
         """What each token was drawn from, float64 [k, V]; one-hot where the mask is None."""
@@ -139,6 +144,6 @@ class BlockScores:
         return columns if self._ids is None else self._ids[columns]
 
     def _mask(self, packed: np.ndarray) -> Tensor:
-        """Booleans [Vd], True where legal. Masks go up packed."""
+        """Booleans [.., Vd], True where legal. Masks go up packed."""
         bits = torch.from_numpy(packed).to(self.base.device, non_blocking=True)
-        return unpack_mask(bits, self._width)[self._columns]
+        return unpack_mask(bits, self._width)[..., self._columns]

@@ -1,0 +1,109 @@
+"""Several drafters at once: which one is asked, and what is handed on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.drafting.random_drafters import random_drafter
+from tests.stubs import ScriptedDrafter, StubTarget, byte_vocabulary, prefers, stub_model
+from tests.unit.models import tiny_model
+from xpress_struct.constraints.matcher import FreeMatcher
+from xpress_struct.drafting.drafter import DraftContext
+from xpress_struct.drafting.lookup import LookupDrafter
+from xpress_struct.drafting.several import SeveralDrafter
+from xpress_struct.errors import ArgumentError
+from xpress_struct.sampling import Noise, NoiseKey, SamplingParams
+
+VOCABULARY = byte_vocabulary()
+TEXT = [*b"the quick brown fox jumps over the lazy dog " * 4]
+
+
+class Asked(ScriptedDrafter):
+    """Notes at which places it was asked."""
+
+    def __init__(self, guess, resumes=False):
+        super().__init__(guess, resumes)
+        self.places = []
+
+    def propose(self, output, room, matcher, noise, drafted=0):
+        self.places.append((len(output), drafted))
+        return super().propose(output, room, matcher, noise, drafted)
+
+
+def session_of(*drafters):
+    target = StubTarget(lambda prefix: [0.0] * 257, 257)
+    context = DraftContext((1,), VOCABULARY, SamplingParams(), "coupled", target)
+    return SeveralDrafter(drafters).begin(context)
+
+
+def ask(session, output, drafted=0):
+    noise = Noise(NoiseKey(0), 257)
+    return session.propose(output, 4, FreeMatcher(VOCABULARY), noise, drafted).tokens
+
+
+def right(output):
+    return TEXT[len(output) : len(output) + 4]
+
+
+def wrong(output):
+    return [0, 0, 0, 0]
+
+
+def test_the_better_one_is_asked():
+    """After a few rounds the drafter whose guesses stand is asked, and the other one now and then."""
+    bad, good = Asked(wrong), Asked(right)
+    session = session_of(bad, good)
+    for place in range(60):
+        ask(session, TEXT[:place])
+    assert len(good.places) > 50
+    assert 1 < len(bad.places) < 10
+    # It is tried again: not only at the start.
+    assert bad.places[-1][0] > 10
+
+
+def test_an_empty_guess_passes_on():
+    """One that has nothing to say leaves the round to the next."""
+    silent, good = Asked(lambda output: []), Asked(right)
+    session = session_of(silent, good)
+    assert ask(session, TEXT[:3]) == TEXT[3:7]
+    assert ask(session_of(silent, silent), TEXT[:3]) == []
+
+
+def test_the_draft_goes_on_with_one_that_can():
+    """Behind a draft its own drafter is asked if it resumes, else another one that does."""
+    whole, by_token = Asked(right), Asked(right, resumes=True)
+    session = session_of(whole, by_token)
+    first = ask(session, TEXT[:2])
+    assert first == TEXT[2:6]
+    assert ask(session, TEXT[:8], drafted=6) == TEXT[8:12]
+    assert by_token.places == [(8, 6)]
+    assert whole.places == [(2, 0)]
+    assert ask(session_of(whole, whole), TEXT[:8], drafted=6) == []
+
+
+def test_lookup_is_known_before_the_choice():
+    """Lookup's credit goes by how long its match is: a long one wins over a drafter that is often wrong."""
+    bad = Asked(wrong)
+    session = session_of(bad, LookupDrafter())
+    taken = [ask(session, TEXT[:place]) for place in range(60, 100)]
+    assert taken[-1] == TEXT[99:103]
+    assert sum(tokens[:1] != [0] for tokens in taken) > 30
+
+
+def test_lists_that_are_refused():
+    """A list of one, and two drafters that read hidden states, are refused."""
+    with pytest.raises(ArgumentError, match="two or more"):
+        SeveralDrafter([LookupDrafter()])
+    with pytest.raises(ArgumentError, match="Only one"):
+        SeveralDrafter([random_drafter(), random_drafter(seed=1)])
+    with pytest.raises(ArgumentError, match="two or more"):
+        stub_model(prefers("a")).generate([1], drafter=["lookup", None])
+
+
+def test_the_name_and_the_options_are_those_of_all():
+    """Statistics name every member; an option is taken when one of them knows it."""
+    drafter = SeveralDrafter([random_drafter(), LookupDrafter()])
+    out = tiny_model("llama").generate([1, 2], drafter=drafter, refine_passes=1, max_new_tokens=12)
+    assert out.stats.drafter == "xpress+lookup"
+    assert out.stats.proposed > 0
+    assert drafter.taps == (0,)
