@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -113,7 +114,7 @@ def new_weights(
         max_known=sizes.max_known,
         head=HeadConfig("xpress", sizes.rank, sizes.mlp_hidden, sizes.passes),
         trained_on=TrainedOn(
-            target=str(getattr(target.model.config, "name_or_path", "")) or None,
+            target=_name(target.model),
             num_target_layers=target.num_layers,
             target_vocab_size=target.width,
             vocabulary=model.vocabulary.fingerprint,
@@ -125,6 +126,12 @@ def new_weights(
     _copy_layers(backbone, target.model, documents[:_MEASURED])
     head = target.model.get_output_embeddings().weight.detach().float().cpu()
     return DraftWeights(config, backbone, make_head(config, target.width), draft_ids, head[draft_ids].clone())
+
+
+def _name(model: Any) -> str | None:
+    """The hub id of a model, or the last part of the path of its folder."""
+    name = str(getattr(model.config, "name_or_path", "") or "")
+    return (Path(name).name if Path(name).is_dir() else name) or None
 
 
 def _layers(target: Any, count: int, width: int) -> Qwen3Config:
