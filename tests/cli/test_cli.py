@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.api.tiny import CHATML, byte_level, scripted
+from tests.training.tiny import tiny_model
 from xpress_struct.cli import main as cli
 
 TEXT = '{"name": "Ada", "age": 36}'
@@ -222,3 +223,17 @@ def test_a_grammar_from_another_rule(writes, capsys):
     writes("[1, 2]")
     assert cli.main(["grammar", "--lark", "json", "--start", "array", "--prompt", "A list"]) == 0
     assert capsys.readouterr().out == "[1, 2]\n"
+
+
+def test_train_says_what_it_lacks(monkeypatch, tmp_path, capsys):
+    """Without prompts and shards, with an unknown source, or on a target without taps, it says so."""
+    monkeypatch.setattr("xpress_struct.api.load", lambda *_, **__: tiny_model())
+    train = ["train", "--out", str(tmp_path)]
+    assert cli.main(train) == cli.BAD_INPUT
+    assert "no document to train on" in capsys.readouterr().err
+    assert cli.main([*train, "--prompts", "nowhere"]) == cli.BAD_INPUT
+    assert "neither 'bfcl' nor 'made-up' nor a file" in capsys.readouterr().err
+    stub = scripted(byte_level(CHATML), lambda _: [])
+    monkeypatch.setattr("xpress_struct.api.load", lambda *_, **__: stub)
+    assert cli.main(train) == cli.BAD_INPUT
+    assert "shows no hidden states" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from xpress_struct.cli.commands import (
     run_regex,
     run_sql,
 )
+from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
 
 __all__ = ["main"]
@@ -99,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--start", metavar="RULE", help="with --lark: the rule to begin with")
     _layout(compile_)
     compile_.set_defaults(run=run_compile)
+    add_train(commands)
     return parser
 
 

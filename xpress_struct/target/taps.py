@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from xpress_struct.errors import ModelError
 
-__all__ = ["Taps", "stack_taps"]
+__all__ = ["Taps", "decoder_layers", "stack_taps"]
 
 
 class Taps:
@@ -22,7 +22,7 @@ class Taps:
     """
 
     def __init__(self, model: Any) -> None:
-        self._layers = _decoder_layers(model)
+        self._layers = decoder_layers(model)
         self._hooked: set[int] = set()
         self._lock = threading.Lock()
         self._local = threading.local()
@@ -61,7 +61,7 @@ def stack_taps(states: dict[int, Tensor], layers: Sequence[int]) -> Tensor:
     return torch.cat([states[index][0].to(first.device) for index in layers], dim=-1)
 
 
-def _decoder_layers(model: Any) -> nn.ModuleList:
+def decoder_layers(model: Any) -> nn.ModuleList:
     count = model.config.get_text_config().num_hidden_layers
     for module in model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:

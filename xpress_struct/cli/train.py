@@ -1,0 +1,60 @@
+"""`xpress-struct train`: a drafter for a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+__all__ = ["add_train"]
+
+
+def add_train(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("train", help="train a block-diffusion drafter for a model")
+    parser.set_defaults(run=_run)
+    parser.add_argument("--target", metavar="M", help="hub id or folder; default: the embedded model")
+    parser.add_argument(
+        "--prompts",
+        nargs="*",
+        default=[],
+        metavar="FILE|bfcl|made-up",
+        help="what the target is asked; 'bfcl' is fetched from PyPI, 'made-up' needs nothing",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="for shards, features, state and drafter")
+    parser.add_argument("--resume", action="store_true", help="go on with what is in DIR")
+    parser.add_argument(
+        "--documents", type=int, default=2000, metavar="N", help="responses to collect in DIR"
+    )
+    parser.add_argument("--shards", nargs="*", default=[], metavar="DIR", help="more documents to train on")
+    parser.add_argument("--features", metavar="DIR", help="where features are kept; default: in --out")
+    parser.add_argument("--steps", type=int, default=2000, metavar="N")
+    parser.add_argument("--minutes", type=float, metavar="N", help="stop training after so long; then resume")
+    parser.add_argument("--block-size", type=int, default=16, metavar="B")
+    parser.add_argument("--layers", type=int, default=2, metavar="N")
+
+
+def _run(given: argparse.Namespace) -> None:
+    from xpress_struct.api import load
+    from xpress_struct.training.sources import read_prompts
+    from xpress_struct.training.start import DrafterSizes
+    from xpress_struct.training.train import train
+    from xpress_struct.training.trainer import TrainSettings
+
+    prompts = read_prompts(given.prompts)
+    last = train(
+        load(given.target, drafter=None),
+        prompts,
+        given.out,
+        documents=given.documents,
+        shards=given.shards,
+        features=given.features,
+        sizes=DrafterSizes(layers=given.layers, block_size=given.block_size),
+        settings=TrainSettings(steps=given.steps),
+        resume=given.resume,
+        seconds=None if given.minutes is None else 60 * given.minutes,
+    )
+    print(json.dumps({"out": given.out, "step": last["step"], "seconds": last["seconds"]}))

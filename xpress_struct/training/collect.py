@@ -1,0 +1,145 @@
+"""Responses: the target answers the prompts, most of them under their grammar."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.errors import ArgumentError, XPressError
+from xpress_struct.model import Model
+from xpress_struct.prompt import encode_prompt
+from xpress_struct.training.features import LIKELIEST, FeatureCache
+from xpress_struct.training.plan import Job, Plan
+from xpress_struct.training.prompts import Category, TrainPrompt, constraint_of
+from xpress_struct.training.recorder import Recorder
+from xpress_struct.training.shards import Document, append_shard, read_shards
+
+__all__ = ["LONGEST", "collect", "forced_places"]
+
+LONGEST: dict[Category, int] = {"calls": 128, "extraction": 128, "sql": 80, "code": 96, "chat": 64}
+"""Most tokens of a response; longer ones are cut."""
+
+_SHORTEST = 4
+_HOPELESS = 200
+
+
+def collect(
+    model: Model,
+    prompts: Sequence[TrainPrompt],
+    folder: str | Path,
+    *,
+    documents: int,
+    longest_prompt: int = 400,
+    shard_size: int = 20,
+    seconds: float | None = None,
+    features: FeatureCache | None = None,
+) -> Counter[str]:
+    """Adds documents to a folder of shards until it holds so many; goes on where it was stopped.
+
+    Args:
+        model: its target writes the responses, helped by the lookup drafter, which changes no token.
+        longest_prompt: prompts of more tokens are left out.
+        shard_size: documents in a shard; at most so many are lost when the run is stopped.
+        seconds: stop after this long.
+        features: keeps what the target shows on the way; without it that is computed when it is needed.
+
+    Returns:
+        Documents by category, those that were there before included.
+
+    Raises:
+        ArgumentError: all prompts, or 200 in a row, are of no use.
+    """
+    folder = Path(folder)
+    before = read_shards([folder], model.vocabulary.fingerprint)
+    counts: Counter[str] = Counter(document.category for document in before)
+    done = {document.key for document in before}
+    fresh: list[Document] = []
+    ends_at = None if seconds is None else time.monotonic() + seconds
+    jobs, tokens, started = Plan(prompts), 0, time.monotonic()
+    left_out = in_a_row = 0
+    bar = tqdm(total=documents, initial=len(before), desc="responses", unit="doc", file=sys.stderr)
+    while counts.total() < documents and (ends_at is None or time.monotonic() < ends_at):
+        job = jobs.next(counts)
+        if job is None:
+            raise ArgumentError("All prompts are held out of training by their schemas; pass more.")
+        if in_a_row > _HOPELESS:
+            raise ArgumentError(
+                f"The last {in_a_row} prompts of the category {job.prompt.category!r} could not be answered: "
+                f"longer than {longest_prompt} tokens, or with a grammar that does not compile."
+            )
+        if job.key in done:
+            continue
+        document = _answer(model, job, longest_prompt, features)
+        if document is None:
+            left_out, in_a_row = left_out + 1, in_a_row + 1
+            continue
+        in_a_row = 0
+        fresh.append(document)
+        counts[document.category] += 1
+        tokens += len(document.response)
+        bar.set_postfix_str(f"{tokens / (time.monotonic() - started):.1f} tokens/s, {left_out} left out")
+        bar.update()
+        if len(fresh) == shard_size:
+            append_shard(folder, fresh, model.vocabulary.fingerprint)
+            fresh = []
+    if fresh:
+        append_shard(folder, fresh, model.vocabulary.fingerprint)
+    bar.close()
+    return counts
+
+
+def _answer(model: Model, job: Job, longest_prompt: int, features: FeatureCache | None) -> Document | None:
+    """The document; None where the prompt is too long or the constraint cannot be kept."""
+    recorder = None if features is None else Recorder(features.taps)
+    try:
+        constraint = constraint_of(job.prompt.grammar)
+        ids = encode_prompt(job.prompt.shown(model, constraint), model.tokenizer)
+        if len(ids) > longest_prompt:
+            return None
+        result = model.generate(
+            ids,
+            constraint,
+            max_new_tokens=LONGEST[job.prompt.category],
+            temperature=job.temperature,
+            seed=job.seed,
+            drafter=recorder or "lookup",
+            logprobs=LIKELIEST if recorder else 0,
+            max_retries=0,
+        )
+    except XPressError:
+        return None
+    if len(result.token_ids) < _SHORTEST:
+        return None
+    prompt, grammar = job.prompt, job.prompt.grammar
+    document = Document(
+        job.key,
+        prompt.category,
+        prompt.group,
+        prompt.held_out,
+        None if grammar is None else dict(grammar),
+        job.temperature,
+        tuple(ids),
+        result.token_ids,
+        forced_places(model, constraint, result.token_ids),
+    )
+    if recorder is not None and features is not None:
+        features.put(document, recorder.features(result))
+    return document
+
+
+def forced_places(model: Model, constraint: Constraint | None, response: Sequence[int]) -> tuple[bool, ...]:
+    """Where the grammar left one token only."""
+    if constraint is None:
+        return (False,) * len(response)
+    matcher, _ = constraint.matcher(model.vocabulary)
+    forced: list[bool] = []
+    for token in response:
+        forced.append(bool(matcher.forced()))
+        matcher.commit([token])
+    return tuple(forced)

@@ -1,0 +1,15 @@
+"""Schemas of the tasks that `python -m benchmarks.speed --limit 40` runs (seed 0), by `group_of`."""
+
+__all__ = ["RESERVED"]
+
+_GROUPS = """
+097194e2606158ea 0c58931d25875940 0ea751fe28a0d5a8 18d121c87da130a9 1e0a45f1c1baf6dc
+1ee2028ec0a31485 275da1db0ed01c03 2a4f74b2bac2075e 325c36a774668461 40d5b041e7653f62
+4c3bba3a79a6ca73 50d9b4a746bfd7b9 5730bc34272cc022 6388b7976ea90358 682dffed32562615
+7180aab8202b6951 7d793b1e0ce297fd 804b5c7077dcd603 88af65c0773c6ab0 898f860e03ea224e
+8d24089af99ff772 9a4f18d0f2d7ec45 9fd666c80e32e779 a600ba9fa34ea196 aabf7b44c3f884df
+ab1ee86c1bf8a1db ab64ae81919fadb9 add98d9d6528ef9e b13df60789d3cd23 b4849aa85ba9a3af
+bbbb68a5ff3c5be4 bc0f954e2bc11c8c bd333183153ad3fe be95ec959d6f57fe c58976eb7713b0ca
+c9be90e6a0477149 e6d3ff7a9dc5d142 f6841cde47230966 f8181b6040a79c3e
+"""
+RESERVED = frozenset(_GROUPS.split())

@@ -1,0 +1,239 @@
+"""Trainer: steps over random blocks of random documents, resumable to the bit."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from xpress_struct.drafting.checkpoints import write_checkpoint
+from xpress_struct.drafting.weights import DraftWeights
+from xpress_struct.errors import ModelError
+from xpress_struct.training.anchors import random_anchors
+from xpress_struct.training.blocks import pack
+from xpress_struct.training.drafter import TrainedDrafter
+from xpress_struct.training.features import FeatureCache
+from xpress_struct.training.losses import LossSettings, block_loss, targets_of
+from xpress_struct.training.shards import Document
+
+__all__ = ["Progress", "TrainSettings", "Trainer"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """How to train.
+
+    Attributes:
+        steps: of the whole schedule: warm-up, then a cosine down to a tenth of the rate.
+        documents, anchors: a step sees so many documents, and up to so many blocks of each.
+        learning_rate, warmup, weight_decay, clip: of AdamW; `warmup` is a share of the steps.
+        loss: see `LossSettings`.
+        seed: of the order of documents and of the blocks.
+    """
+
+    steps: int = 2000
+    documents: int = 4
+    anchors: int = 24
+    learning_rate: float = 6e-4
+    warmup: float = 0.04
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    loss: LossSettings = field(default_factory=LossSettings)
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a training is.
+
+    Attributes:
+        step: steps done.
+        seconds: spent in them and in the computation of features.
+        blocks: that were learned from.
+        losses: step, total, base, teacher-forced and free-running distance, means since the entry before.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    blocks: int = 0
+    losses: list[tuple[int, float, float, float, float]] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains a drafter. The same documents and settings give the same weights, stopped and resumed or not.
+
+    Args:
+        documents: to train on.
+        folder: of the state, `state.pt`, and of the drafter, `drafter/`, in half precision.
+    """
+
+    def __init__(
+        self,
+        drafter: TrainedDrafter,
+        documents: Sequence[Document],
+        features: FeatureCache,
+        settings: TrainSettings,
+        folder: str | Path,
+    ) -> None:
+        self.drafter, self.settings, self.progress = drafter, settings, Progress()
+        self._documents, self._features = list(documents), features
+        self._folder = Path(folder)
+        self._optimizer = torch.optim.AdamW(
+            drafter.parameters(),
+            lr=settings.learning_rate,
+            betas=(0.9, 0.95),
+            weight_decay=settings.weight_decay,
+        )
+        ids, config = drafter.draft_ids.cpu(), drafter.config
+        self._columns = torch.full((config.layers.vocab_size,), -1).scatter(0, ids, torch.arange(len(ids)))
+
+    def run(
+        self,
+        *,
+        seconds: float | None = None,
+        every: float = 240.0,
+        report: Callable[[Trainer], None] | None = None,
+    ) -> None:
+        """Trains to the end of the schedule, or for so long.
+
+        Args:
+            seconds: stop after this long, with a checkpoint to resume from.
+            every: seconds between checkpoints.
+            report: called at each checkpoint.
+        """
+        started = saved = time.monotonic()
+        sums, counted = [0.0] * 4, 0
+        self.drafter.train()
+        bar = tqdm(total=self.settings.steps, initial=self.progress.step, desc="training", file=sys.stderr)
+        while self.progress.step < self.settings.steps:
+            before = time.monotonic()
+            parts = self._step()
+            self.progress.seconds += time.monotonic() - before
+            sums, counted = [a + b for a, b in zip(sums, parts, strict=True)], counted + 1
+            bar.update()
+            bar.set_postfix_str(f"loss {sums[0] / counted:.3f}")
+            over = seconds is not None and time.monotonic() - started >= seconds
+            if over or time.monotonic() - saved >= every or self.progress.step == self.settings.steps:
+                self.progress.losses.append((self.progress.step, *(value / counted for value in sums)))  # type: ignore[arg-type]
+                sums, counted = [0.0] * 4, 0
+                self.save()
+                if report is not None:
+                    self.drafter.eval()
+                    report(self)
+                    self.drafter.train()
+                saved = time.monotonic()
+            if over:
+                break
+        bar.close()
+
+    def _step(self) -> list[float]:
+        """One step; the total loss and its parts."""
+        rate = self._rate(self.progress.step)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.zero_grad(set_to_none=True)
+        rng = random.Random(f"{self.settings.seed} step {self.progress.step}")
+        batch = self._batch()
+        sums = [0.0] * 4
+        for document in batch:
+            losses = self._learn(document, rng, 1 / len(batch))
+            sums = [a + b / len(batch) for a, b in zip(sums, losses, strict=True)]
+        torch.nn.utils.clip_grad_norm_(self.drafter.parameters(), self.settings.clip)
+        self._optimizer.step()
+        self.progress.step += 1
+        return sums
+
+    def _learn(self, document: Document, rng: random.Random, share: float) -> list[float]:
+        config, drafter = self.drafter.config, self.drafter
+        anchors = random_anchors(document, self.settings.anchors, config.max_known, rng)
+        if not anchors:
+            return [0.0] * 4
+        features = self._features.of(document)
+        cpu_blocks = pack(document, features, anchors, config.block_size, config.mask_token_id)
+        columns, p = targets_of(features, cpu_blocks, self._columns)
+        device = drafter.lm_head.device
+        blocks = cpu_blocks.to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            scored = drafter(blocks)
+            losses = block_loss(
+                scored, blocks, columns.to(device), p.to(device), drafter.draft_ids, self.settings.loss
+            )
+        (losses.total * share).backward()  # type: ignore[no-untyped-call]
+        self.progress.blocks += len(anchors)
+        return [float(part) for part in (losses.total.detach(), losses.base, losses.forced, losses.free)]
+
+    def _batch(self) -> list[Document]:
+        """The step's documents: all of them once in each epoch, in another order each time."""
+        total, size = len(self._documents), min(self.settings.documents, len(self._documents))
+        chosen = []
+        for number in range(self.progress.step * size, (self.progress.step + 1) * size):
+            epoch, place = divmod(number, total)
+            order = list(range(total))
+            random.Random(f"{self.settings.seed} epoch {epoch}").shuffle(order)
+            chosen.append(self._documents[order[place]])
+        return chosen
+
+    def _rate(self, step: int) -> float:
+        settings = self.settings
+        warm = max(1, round(settings.warmup * settings.steps))
+        if step < warm:
+            return settings.learning_rate * (step + 1) / warm
+        done = (step - warm) / max(1, settings.steps - warm)
+        return settings.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * done)))
+
+    def save(self) -> None:
+        """Writes the state to resume from, and the drafter as a checkpoint."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        progress = self.progress
+        state = {
+            "drafter": self.drafter.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "progress": [progress.step, progress.seconds, progress.blocks, progress.losses],
+        }
+        unfinished = self._folder / "state.unfinished"
+        torch.save(state, unfinished)
+        os.replace(unfinished, self._folder / "state.pt")
+        write_checkpoint(_halved(self.drafter.weights), self._folder / "drafter")
+
+    def resume(self) -> None:
+        """Goes on from the folder's state.
+
+        Raises:
+            ModelError: there is none, or it belongs to a drafter of other sizes.
+        """
+        path = self._folder / "state.pt"
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            self.drafter.load_state_dict(state["drafter"])
+            self._optimizer.load_state_dict(state["optimizer"])
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            raise ModelError(f"{str(path)!r} cannot be resumed: {error}") from error
+        step, seconds, blocks, losses = state["progress"]
+        self.progress = Progress(step, seconds, blocks, [tuple(row) for row in losses])
+        ids = self.drafter.draft_ids.cpu()
+        self._columns = torch.full_like(self._columns, -1).scatter(0, ids, torch.arange(len(ids)))
+
+
+def _halved(weights: DraftWeights) -> DraftWeights:
+    def half(value: Any) -> Any:
+        return copy.deepcopy(value).half()
+
+    lm_head: Tensor | None = weights.lm_head
+    return DraftWeights(
+        weights.config,
+        half(weights.backbone),
+        half(weights.head),
+        weights.draft_ids,
+        None if lm_head is None else lm_head.half(),
+    )
