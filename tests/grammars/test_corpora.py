@@ -60,3 +60,28 @@ def test_masks(name: str) -> None:
     for mine, text in corpus("refused"):
         if mine == name:
             assert not constraint.accepts(text), text
+
+
+def test_long_blocks_of_python() -> None:
+    """Many comments, blank lines and blocks that end at once pass the mask, and imports from far above."""
+    lines = [
+        *["#"] * 40,
+        "from ..a import b",
+        "from .... import c",
+        "class A:",
+        "    def f(self):",
+        "        try:",
+        "            x = 1",
+        "            ",
+        "        except E:",
+        "            if x:",
+        "                if y:",
+        "                    if z:",
+        "                        x, y = 'a', 1",
+        "                    else:",
+        "                        y = None",
+        "z = 1\n",
+    ]
+    text = "\n".join(lines)
+    assert JUDGES["python"](text) is None
+    assert xs.lark("python").accepts(text)

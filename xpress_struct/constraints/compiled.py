@@ -84,6 +84,8 @@ def limits() -> LLParserLimits:
     return LLParserLimits(
         initial_lexer_fuel=usual.initial_lexer_fuel * _FUEL,
         step_lexer_fuel=usual.step_lexer_fuel * _FUEL,
+        # A line of Python may end many blocks at once: more ways to go on than the usual limit allows.
+        max_items_in_row=usual.max_items_in_row * 10,
     )
 
 

@@ -23,7 +23,7 @@ __all__ = ["Blocks", "indented", "read_indenter"]
 
 _PLAIN = frozenset({"line", "fresh"})  # in a line; "fresh" right behind its line break
 
-_LINES = 8  # lines that one line break may run over: empty ones, and comments
+_LINES = 60  # lines that one line break may run over: empty ones, and comments
 _MOST_BLANKS = 32
 
 
@@ -60,7 +60,7 @@ class Blocks:
 
     def texts(self, newline: str) -> dict[str, str]:
         """Definitions of the line breaks by name, from that of any line break."""
-        lines = rf"(?:(?:[ \x09]{{0,{_MOST_BLANKS}}}[^ \x09\x0a\x0d][^\x0a]*)?\x0d?\x0a){{1,{_LINES}}}"
+        lines = rf"(?:[ \x09]{{0,{_MOST_BLANKS}}}(?:[^ \x09\x0a\x0d][^\x0a]*)?\x0d?\x0a){{1,{_LINES}}}"
         found = {
             self.level(depth): f"{newline} & /{lines}[ ]{{{depth * self.width}}}/"
             for depth in range(self.depth + 1)
