@@ -86,12 +86,6 @@ class Refined:
     history: list[list[int]]
     repairs: list[int]
 
-    @property
-    def report(self) -> tuple[int, float, float]:
-        """Slots, and the sums of `certainty` over them. Waits for the device."""
-        confidence, entropy = self.certainty.sum(-1).tolist()
-        return len(self.tokens), confidence, entropy
-
     def before(self, slot: int) -> Refined:
         """The draft without the slots from this one on."""
         return replace(

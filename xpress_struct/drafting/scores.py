@@ -52,16 +52,6 @@ class BlockScores:
         self._drawn: dict[int, Tensor] = {}
 
     @property
-    def none(self) -> Tensor:
-        """No tokens, on the device."""
-        return torch.zeros(0, dtype=torch.int64, device=self.base.device)
-
-    @property
-    def temperature(self) -> float:
-        """Of the draft."""
-        return self.params.temperature
-
-    @property
     def draws_need_masks(self) -> bool:
         """True when the winner under the mask cannot be told from candidates without it."""
         return self._cut_last

@@ -48,7 +48,8 @@ class Settling:
 
     def walk_base(self) -> None:
         """The base logits' winners, under the mask."""
-        _, rows = self.fetch(self.scores.none, 0, self.slots, {})
+        nothing = torch.zeros(0, dtype=torch.int64, device=self.scores.base.device)
+        _, rows = self.fetch(nothing, 0, self.slots, {})
         self._walk(rows, 0)
         self.history.append(list(self.path.tokens))
 

@@ -37,7 +37,7 @@ class Shortlist(Settling):
         lists = self.scores.shortlist(start, stop, self.candidates)
         flat = torch.cat([guess.double(), lists.flatten()]).cpu().numpy()
         table = flat[len(guess) :].reshape(lists.shape)  # [slots, 3, candidates]: ids, logits, noise
-        temperature = self.scores.temperature
+        temperature = self.scores.params.temperature
         order = np.argsort(-(table[:, 1] / temperature + table[:, 2]), axis=-1, kind="stable")
         table = np.take_along_axis(table, order[:, None], axis=-1)
         self._lists.update(enumerate(table, start))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -180,36 +180,24 @@ def nothing(alphabet: Alphabet) -> Dfa:
 
 def meet(dfa: Dfa, other: Dfa) -> Dfa:
     """The texts of both."""
-    index = {(0, 0): 0}
-    queue = [(0, 0)]
-    rows, final = [], set()
-    for state, (a, b) in enumerate(queue):
-        row = []
-        for x, y in zip(dfa.rows[a], other.rows[b], strict=True):
-            if x < 0 or y < 0:
-                row.append(-1)
-                continue
-            if (x, y) not in index:
-                index[x, y] = len(queue)
-                queue.append((x, y))
-            row.append(index[x, y])
-        rows.append(row)
-        if a in dfa.final and b in other.final:
-            final.add(state)
-    return minimal(_trim(rows, final))
+    return _paired(dfa, other, all)
 
 
 def union(left: Dfa, right: Dfa) -> Dfa:
     """The texts of either."""
+    return _paired(left, right, any)
+
+
+def _paired(left: Dfa, right: Dfa, goes_on: Callable[[tuple[bool, bool]], bool]) -> Dfa:
+    """Both automata side by side; `goes_on` says whether a text does that both, or one of them, take."""
+    dead = [-1] * len(left.rows[0])
     index = {(0, 0): 0}
     queue = [(0, 0)]
     rows, final = [], set()
     for state, (a, b) in enumerate(queue):
         row = []
-        for symbol in range(len(left.rows[0])):
-            x = left.rows[a][symbol] if a >= 0 else -1
-            y = right.rows[b][symbol] if b >= 0 else -1
-            if x < 0 and y < 0:
+        for x, y in zip(left.rows[a] if a >= 0 else dead, right.rows[b] if b >= 0 else dead, strict=True):
+            if not goes_on((x >= 0, y >= 0)):
                 row.append(-1)
                 continue
             if (x, y) not in index:
@@ -217,7 +205,7 @@ def union(left: Dfa, right: Dfa) -> Dfa:
                 queue.append((x, y))
             row.append(index[x, y])
         rows.append(row)
-        if a in left.final or b in right.final:
+        if goes_on((a in left.final, b in right.final)):
             final.add(state)
     return minimal(_trim(rows, final))
 
