@@ -4,10 +4,11 @@
 
 Tasks are JSON lines with id, kind and prompt, drawn evenly over the kinds. "completion": the prompt is the
 beginning of a function, and the model goes on with it as raw text, under `xs.code("python", prefix=prompt)`.
-"instruction": the prompt asks for a function, and the answer is a module, under `xs.code("python")`. One
-greedy run, interleaved with the same prompts unconstrained; there a completion ends where harnesses usually
-cut it, at the next thing at the margin. parses: `ast.parse` takes prefix and text. Nothing is executed.
-Ends with one line `RESULT {json}`.
+"instruction": the prompt asks for a function; the answer begins in a Markdown fence, which is part of the
+prompt, and is a module, under `xs.code("python")`. One greedy run, interleaved with the same prompts
+unconstrained. Stop strings end a completion at the next thing at the margin, as harnesses do, and an
+unconstrained answer with its fence. parses: `ast.parse` takes prefix and text. Nothing is executed. Ends with
+one line `RESULT {json}`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import torch
 
 import xpress_struct as xs
 from benchmarks.judges import JUDGES
-from benchmarks.trials import Judge, Request, evenly, print_trials, run_all, unfenced
+from benchmarks.trials import Judge, Request, evenly, print_trials, run_all
+from xpress_struct.prompt import encode_prompt
 
 SYSTEMS = ("unconstrained", "code")
 _NEXT = (
@@ -39,6 +41,8 @@ _NEXT = (
     "\n#",
     "```",
 )
+_ASKED = "{}\n\nAnswer with Python code only."
+_FENCE = "```python\n"
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -57,27 +61,29 @@ def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
     lines = Path(options.tasks).read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines if line.strip()]
     model = model or xs.load(options.model)
-    systems = {name: partial(_request, name, options) for name in SYSTEMS}
+    systems = {name: partial(_request, name, options, model) for name in SYSTEMS}
     trials = run_all(model, systems, evenly(rows, "kind", options.limit, options.seed), _judges)
     print("\nRESULT " + json.dumps(print_trials(trials, ("parses",))))
 
 
-def _request(system: str, options: argparse.Namespace, row: dict[str, Any]) -> Request:
-    given = {"max_new_tokens": options.max_new_tokens, "seed": options.seed}
+def _request(system: str, options: argparse.Namespace, model: xs.Model, row: dict[str, Any]) -> Request:
+    limits = {"max_new_tokens": options.max_new_tokens, "seed": options.seed}
     prefix = _prefix(row)
     if prefix:
-        prompt, given["chat"] = prefix, False
+        prompt, stops = encode_prompt(prefix, model.tokenizer, chat=False), _NEXT
     else:
-        prompt = row["prompt"] + "\n\nAnswer with Python code only."
-    if system == "code":
-        return Request(prompt, xs.code("python", prefix=prefix), {**given, "on_limit": "close"})
-    if prefix:
-        return Request(prompt, None, {**given, "stop_strings": _NEXT})
-    return Request(prompt, None, given, unfenced)
+        prompt = encode_prompt(_ASKED.format(row["prompt"]), model.tokenizer) + model.vocabulary.encode(
+            _FENCE
+        )
+        stops = ("```",)
+    if system == "unconstrained":
+        return Request(prompt, None, {**limits, "stop_strings": stops})
+    constraint = xs.code("python", prefix=prefix)
+    return Request(prompt, constraint, {**limits, "stop_strings": stops, "on_limit": "close"})
 
 
 def _prefix(row: dict[str, Any]) -> str:
-    """The beginning of a completion, up to its last sign: models write the line break with what follows it."""
+    """The beginning of a completion, less the last line break: models write it together with what follows."""
     return row["prompt"].rstrip() if row["kind"] == "completion" else ""
 
 

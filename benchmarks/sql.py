@@ -4,10 +4,10 @@
 
 Tasks are JSON lines with id, db_id, schema (CREATE statements) and question, drawn evenly over the databases.
 One greedy run, the systems interleaved task by task: unconstrained, any SQLite (`xs.lark("sqlite")`), and
-SELECT over the task's own tables (`xs.sql`). prepares: SQLite compiles it against
-the task's tables. parses: it does, or neither SQLite's parser nor sqlglot's finds a fault, whatever the tables
-are; statements that are no query count too. Nothing is executed. With `--compile`, the seconds to
-compile `xs.sql` for each database are measured too. Ends with one line `RESULT {json}`.
+SELECT over the task's own tables (`xs.sql`). prepares: SQLite compiles it against the task's tables. parses:
+it does, or neither SQLite's parser nor sqlglot's finds a fault, whatever the tables are. Statements that are
+no query count too; nothing is executed. With `--compile`, the seconds to compile `xs.sql` for each database
+are measured too. Ends with one line `RESULT {json}`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _request(system: str, options: argparse.Namespace, row: dict[str, Any]) -> R
 
 
 def _own(schema: str) -> xs.Constraint:
-    return xs.sql(schema)
+    return xs.sql(schema, statements=("select",))
 
 
 def _judges(row: dict[str, Any]) -> Mapping[str, Judge]:
