@@ -222,7 +222,7 @@ def _key(column: str) -> str:
 _NOTE = (
     "Shares are of all documents. at once: {last} without having been drawn again. complete: ended by\n"
     'itself. closed at the limit: ended by the library there (on_limit="close"). failed: the library raised\n'
-    "an error. Seconds and forwards are those of complete documents; constraints are compiled before. Masks,\n"
-    "in CPU time: every one, also those that look for a way of closing. Of an unconstrained text only what\n"
-    "stands in its first Markdown fence is judged, if it has one."
+    "an error. Seconds and forwards are those of complete documents; constraints are compiled before.\n"
+    "Masks, in CPU time: every one, also those that look for a way of closing.\n"
+    "Of an unconstrained text only what stands in its first Markdown fence is judged, if it has one."
 )
