@@ -174,17 +174,22 @@ class Figures:
         return sum(getattr(row, name) for row in self.rows)
 
     @property
+    def forwards(self) -> int:
+        """At least 1: a document that is forced from end to end takes none."""
+        return max(1, self.sum("forwards"))
+
+    @property
     def per_forward(self) -> float:
-        return self.sum("tokens") / self.sum("forwards")
+        return self.sum("tokens") / self.forwards
 
     def cells(self) -> list[str]:
         """What the table shows, in the order of `COLUMNS`."""
-        tokens, forced, forwards = self.sum("tokens"), self.sum("forced"), self.sum("forwards")
+        tokens, forced, forwards = self.sum("tokens"), self.sum("forced"), self.forwards
         return [
             f"{len(self.rows)}",
             f"{tokens}",
-            f"{forwards}",
-            f"{tokens / forwards:.2f}",
+            f"{self.sum('forwards')}",
+            f"{self.per_forward:.2f}",
             f"{(tokens - forced) / forwards:.2f}",
             f"{forced / tokens:.0%}",
             f"{self.sum('accepted') / forwards:.2f}",

@@ -94,7 +94,7 @@ def select(category: str, source: str, limit: int, seed: int, model: xs.Model, a
 def _constraint(prompt: TrainPrompt, tables: Mapping[str, str]) -> Constraint | None:
     """The training's constraint; a question over tables of a file gets one over these tables."""
     if prompt.id in tables:
-        constraint: Constraint | None = xs.sql(tables[prompt.id])
+        constraint: Constraint | None = xs.sql(tables[prompt.id], statements=("select",))
     else:
         constraint = constraint_of(prompt.grammar)
     return constraint and replace(constraint, checked_after=())

@@ -153,6 +153,13 @@ def test_questions_over_tables(tmp_path):
         select("sql", str(path), 4, 0, tiny_model())
 
 
+def test_a_document_that_takes_no_forward():
+    """A text that is forced from end to end counts as one that took one forward, and is shown with none."""
+    figures = acceptance.Figures([acceptance.Row("greedy", "json", "forced", "x", 10, 10, 0, 0)])
+    assert figures.per_forward == 10
+    assert figures.cells()[:4] == ["1", "10", "0", "10.00"]
+
+
 def test_files_beside_the_tasks_are_found(tmp_path):
     """A file that is not named is the one beside the tasks, or made up; an unknown rule is refused."""
     (tmp_path / "code_tasks.jsonl").write_text("")
