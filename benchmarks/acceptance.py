@@ -2,10 +2,11 @@
 
     python -m benchmarks.acceptance --tasks ../shared/data/json_tasks.jsonl --drafter drafter_m/drafter
 
-Prompts are those that training holds out by schema. Files that are not named are looked for beside the tasks
-(sql_tasks.jsonl, code_tasks.jsonl, text_prompts.jsonl), else the prompts are made up; extraction always is.
-Every document goes through every way before the next one. Under the coupled rule all ways must give the same
-ids, or the run fails. Prints tables and ends with one line `RESULT {json}`.
+Prompts are those that training holds out by schema. Tasks may also be "bfcl", or a folder of shards. Files
+that are not named are looked for beside the tasks (sql_tasks.jsonl, code_tasks.jsonl, text_prompts.jsonl),
+else the prompts are made up; extraction always is. Every document goes through every way before the next
+one. Under the coupled rule all ways must give the same ids, or the run fails. Prints tables and ends with one
+line `RESULT {json}`.
 
 The ways: "none": each token takes a forward, which is 1 by definition. "forced": what the grammar forces
 comes free. "lookup": forced, and guesses of lookup. "base", "sequential", "parallel": each forward checks one
@@ -99,7 +100,9 @@ class Ways:
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.acceptance", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--tasks", required=True, help="function calls, JSON lines")
+    parser.add_argument(
+        "--tasks", required=True, help="function calls: JSON lines, 'bfcl', a folder of shards"
+    )
     for name, file in _FILES.items():
         parser.add_argument(
             f"--{Path(file).stem.replace('_', '-')}", dest=name, help=f"default: {file} beside"

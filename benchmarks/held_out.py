@@ -13,6 +13,7 @@ import xpress_struct as xs
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.prompt import encode_prompt
 from xpress_struct.training.prompts import TrainPrompt, constraint_of
+from xpress_struct.training.shards import read_shards
 from xpress_struct.training.sources import read_prompts
 
 __all__ = ["CATEGORIES", "MADE_UP", "Question", "Selection", "select"]
@@ -42,8 +43,8 @@ class Selection:
     """The questions of one category.
 
     Attributes:
-        prompts, held_out, schemas: prompts of the source, those held out of training, and their schemas (of
-            code and text: different prompts).
+        prompts, held_out, schemas: prompts of the source (of a folder: documents), those held out of
+            training, and their schemas (of code and text: different prompts).
         left_out: prompts that were drawn, and left out: their schema is refused, or they are too long.
     """
 
@@ -60,17 +61,19 @@ def select(category: str, source: str, limit: int, seed: int, model: xs.Model, a
 
     Args:
         category: a key of `CATEGORIES`.
-        source: a file as `read_prompts` reads it, or `MADE_UP`.
+        source: as `read_prompts` takes it; or a folder of shards, whose prompts are asked again.
         answer: tokens that the model must have room for behind a prompt.
 
     Raises:
         ValueError: the source holds out no prompt of this category.
     """
+    if Path(source).is_dir():
+        return _of_shards(category, source, limit, seed, model)
     prompts = [each for each in read_prompts([source]) if each.category == CATEGORIES[category]]
     held_out = [prompt for prompt in prompts if prompt.held_out]
     schemas = len({prompt.group for prompt in held_out})
     random.Random(seed).shuffle(held_out)
-    tables = {} if source == MADE_UP else _tables(source)
+    tables = _tables(source) if category == "sql" and source != MADE_UP else {}
     questions: list[Question] = []
     longest = math.inf if model.target.max_length is None else model.target.max_length - answer
     left_out = 0
@@ -86,9 +89,27 @@ def select(category: str, source: str, limit: int, seed: int, model: xs.Model, a
             questions.append(Question(prompt.id, category, ids, constraint))
         else:
             left_out += 1
-    if not questions:
-        raise ValueError(f"{source} holds out no {category} prompt of {len(prompts)}.")
-    return Selection(questions, source, len(prompts), len(held_out), schemas, left_out)
+    return _not_empty(Selection(questions, source, len(prompts), len(held_out), schemas, left_out), category)
+
+
+def _of_shards(category: str, folder: str, limit: int, seed: int, model: xs.Model) -> Selection:
+    found = read_shards([folder], model.vocabulary.fingerprint)
+    documents = [each for each in found if each.category == CATEGORIES[category]]
+    # A held-out prompt has one response.
+    held_out = [document for document in documents if document.held_out]
+    random.Random(seed).shuffle(held_out)
+    questions = [
+        Question(each.key, category, list(each.prompt), _unchecked(constraint_of(each.grammar)))
+        for each in held_out[:limit]
+    ]
+    schemas = len({document.group for document in held_out})
+    return _not_empty(Selection(questions, folder, len(documents), len(held_out), schemas, 0), category)
+
+
+def _not_empty(selection: Selection, category: str) -> Selection:
+    if not selection.questions:
+        raise ValueError(f"{selection.source} holds out no {category} prompt of {selection.prompts}.")
+    return selection
 
 
 def _constraint(prompt: TrainPrompt, tables: Mapping[str, str]) -> Constraint | None:
@@ -97,6 +118,10 @@ def _constraint(prompt: TrainPrompt, tables: Mapping[str, str]) -> Constraint | 
         constraint: Constraint | None = xs.sql(tables[prompt.id], statements=("select",))
     else:
         constraint = constraint_of(prompt.grammar)
+    return _unchecked(constraint)
+
+
+def _unchecked(constraint: Constraint | None) -> Constraint | None:
     return constraint and replace(constraint, checked_after=())
 
 

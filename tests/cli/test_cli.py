@@ -233,6 +233,8 @@ def test_train_says_what_it_lacks(monkeypatch, tmp_path, capsys):
     assert "no document to train on" in capsys.readouterr().err
     assert cli.main([*train, "--prompts", "nowhere"]) == cli.BAD_INPUT
     assert "neither 'bfcl' nor 'made-up' nor a file" in capsys.readouterr().err
+    assert cli.main([*train, "--max-shard-size", "big"]) == cli.BAD_INPUT
+    assert "max_shard_size='big'" in capsys.readouterr().err
     stub = scripted(byte_level(CHATML), lambda _: [])
     monkeypatch.setattr("xpress_struct.api.load", lambda *_, **__: stub)
     assert cli.main(train) == cli.BAD_INPUT

@@ -231,6 +231,36 @@ def test_written_for_speculators(kind, reduced, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["xpress_struct", "speculators"])
+def test_several_files(format, tmp_path):
+    """No file holds more than was asked but a tensor that is larger; nothing of an earlier save is left."""
+    weights = tiny_weights(kind="xpress", draft_vocab_size=20)
+    for size in (2000, "4KB", "1MB", "4KB"):
+        write_checkpoint(weights, tmp_path, format=format, max_shard_size=size)
+        assert_same(
+            read_checkpoint(tmp_path), weights, trained_on=read_checkpoint(tmp_path).config.trained_on
+        )
+        files = sorted(path.name for path in tmp_path.iterdir())
+        if size == "1MB":
+            assert files == ["config.json", "model.safetensors"]
+            continue
+        weight_map = json.loads((tmp_path / "model.safetensors.index.json").read_text())["weight_map"]
+        names = sorted({*weight_map.values()})
+        assert files == ["config.json", *names, "model.safetensors.index.json"] and len(names) > 2
+        for name in names:
+            tensors = load_file(tmp_path / name)
+            held = sum(tensor.nbytes for tensor in tensors.values())
+            assert held <= (2000 if size == 2000 else 4000) or len(tensors) == 1
+
+
+@pytest.mark.parametrize("size", ["16", "16MiB", "much", 0, -1])
+def test_sizes_that_are_none(size, tmp_path):
+    """A max_shard_size that is no size is refused, and nothing is written."""
+    with pytest.raises(ArgumentError, match=f"max_shard_size={size!r}"):
+        write_checkpoint(tiny_weights(), tmp_path / "out", max_shard_size=size)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", ["xpress_struct", "speculators"])
 def test_dtype(format, tmp_path):
     """The weights' dtype is kept, and another one can be asked for."""
     weights = tiny_weights(kind="xpress", draft_vocab_size=20)

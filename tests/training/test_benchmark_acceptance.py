@@ -12,11 +12,13 @@ import xpress_struct as xs
 from benchmarks import acceptance
 from benchmarks.held_out import CATEGORIES, MADE_UP, select
 from benchmarks.unforced import UnforcedDrafter, unforced
-from tests.training.tiny import SIZES, tiny_model, tokenizer
+from tests.training.tiny import SIZES, tiny_model, tiny_prompts, tokenizer
 from xpress_struct.drafting.diffusion import DiffusionDrafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.drafting.several import SeveralDrafter
 from xpress_struct.model import Model
+from xpress_struct.training.collect import collect
+from xpress_struct.training.shards import read_shards
 from xpress_struct.training.sources import read_prompts
 from xpress_struct.training.split import group_of, is_held_out
 from xpress_struct.training.start import new_weights
@@ -151,6 +153,21 @@ def test_questions_over_tables(tmp_path):
     path.write_text(json.dumps(rows[-1]))
     with pytest.raises(ValueError, match="holds out no sql prompt of 1"):
         select("sql", str(path), 4, 0, tiny_model())
+
+
+def test_prompts_of_shards(tmp_path):
+    """Of a folder of shards the held-out prompts are asked again, token by token, under their grammars."""
+    model = tiny_model()
+    collect(model, tiny_prompts(20), tmp_path, documents=18)
+    documents = {each.key: each for each in read_shards([tmp_path], model.vocabulary.fingerprint)}
+    chosen = select("json", str(tmp_path), 9, 0, model)
+    assert chosen.prompts == 18 and len(chosen.questions) == chosen.held_out > 0
+    for question in chosen.questions:
+        document = documents[question.id]
+        assert document.held_out and question.prompt == [*document.prompt]
+        assert model.generate(question.prompt, question.constraint).token_ids == document.response
+    with pytest.raises(ValueError, match="holds out no sql prompt of 0"):
+        select("sql", str(tmp_path), 4, 0, model)
 
 
 def test_a_document_that_takes_no_forward():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -230,6 +231,37 @@ def test_training_beats_an_untrained_drafter(corpus, tmp_path):
         train(model, [], tmp_path, **options)
     again = train(model, [], tmp_path, **{**options, "settings": TrainSettings(steps=61)}, resume=True)
     assert again["step"] == 61
+
+
+def test_several_files_at_each_checkpoint(corpus, tmp_path):
+    """Each checkpoint comes in files of the asked size, from which a training resumes; a bad size is refused
+    before anything is done."""
+    folder, _, _ = corpus
+    options = {"shards": [folder], "sizes": SIZES, "features": folder, "max_shard_size": "20KB"}
+    settings, found = TrainSettings(steps=2, documents=1, anchors=2), []
+
+    def files():
+        found.append({path.name: path.stat().st_size for path in (tmp_path / "drafter").iterdir()})
+
+    for steps in (2, 3):
+        train(
+            tiny_model(), [], tmp_path, settings=replace(settings, steps=steps), resume=steps > 2, **options
+        )
+        files()
+    assert found[0] == found[1] and len(found[0]) > 4
+    assert max(size for name, size in found[0].items() if name.endswith(".safetensors")) < 24_000
+    with pytest.raises(ArgumentError, match="max_shard_size='big'"):
+        train(tiny_model(), [], tmp_path / "other", shards=[folder], max_shard_size="big")
+    assert not (tmp_path / "other").exists()
+
+
+def test_collecting_stops_in_time(corpus, tmp_path):
+    """With no time to collect, training goes on with the documents that are there."""
+    folder, _, _ = corpus
+    settings = TrainSettings(steps=1, documents=1, anchors=2)
+    options = {"shards": [folder], "sizes": SIZES, "settings": settings, "features": folder}
+    last = train(tiny_model(), tiny_prompts(20), tmp_path, collect_seconds=0.0, **options)
+    assert last["step"] == 1 and not (tmp_path / "shards").exists()
 
 
 def test_a_state_of_another_drafter_is_refused(corpus, tmp_path):

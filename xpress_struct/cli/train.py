@@ -29,12 +29,20 @@ def add_train(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--documents", type=int, default=2000, metavar="N", help="responses to collect in DIR"
     )
+    parser.add_argument("--collect-minutes", type=float, metavar="N", help="stop collecting after so long")
     parser.add_argument("--shards", nargs="*", default=[], metavar="DIR", help="more documents to train on")
     parser.add_argument("--features", metavar="DIR", help="where features are kept; default: in --out")
     parser.add_argument("--steps", type=int, default=2000, metavar="N")
     parser.add_argument("--minutes", type=float, metavar="N", help="stop training after so long; then resume")
+    parser.add_argument("--anchors", type=int, default=24, metavar="N", help="blocks of a document in a step")
     parser.add_argument("--block-size", type=int, default=16, metavar="B")
     parser.add_argument("--layers", type=int, default=2, metavar="N")
+    parser.add_argument(
+        "--max-shard-size",
+        default="5GB",
+        metavar="SIZE",
+        help="of the drafter's files, as '16MB'; above it there are several",
+    )
 
 
 def _run(given: argparse.Namespace) -> None:
@@ -53,8 +61,10 @@ def _run(given: argparse.Namespace) -> None:
         shards=given.shards,
         features=given.features,
         sizes=DrafterSizes(layers=given.layers, block_size=given.block_size),
-        settings=TrainSettings(steps=given.steps),
+        settings=TrainSettings(steps=given.steps, anchors=given.anchors),
         resume=given.resume,
         seconds=None if given.minutes is None else 60 * given.minutes,
+        collect_seconds=None if given.collect_minutes is None else 60 * given.collect_minutes,
+        max_shard_size=given.max_shard_size,
     )
     print(json.dumps({"out": given.out, "step": last["step"], "seconds": last["seconds"]}))

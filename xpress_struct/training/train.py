@@ -14,6 +14,7 @@ import torch
 from tqdm import tqdm
 
 from xpress_struct.drafting.checkpoints import read_checkpoint
+from xpress_struct.drafting.checkpoints.files import MAX_SHARD_SIZE, check_shard_size
 from xpress_struct.drafting.weights import DraftWeights
 from xpress_struct.errors import ArgumentError
 from xpress_struct.model import Model
@@ -46,6 +47,8 @@ def train(
     resume: bool = False,
     seconds: float | None = None,
     every: float = 240.0,
+    collect_seconds: float | None = None,
+    max_shard_size: int | str = MAX_SHARD_SIZE,
 ) -> dict[str, Any]:
     """Trains a drafter for a model.
 
@@ -61,13 +64,17 @@ def train(
         resume: go on with what is in `out`; documents that came since take part from here on.
         seconds: stop training after this long; resume goes on.
         every: seconds between checkpoints, each with an evaluation.
+        collect_seconds: stop collecting after this long; training goes on with what there is.
+        max_shard_size: of the drafter's files, see `write_checkpoint`.
 
     Returns:
         The last line of the log.
 
     Raises:
-        ArgumentError: `out` holds a training and `resume` is False; or there is nothing to train on.
+        ArgumentError: `out` holds a training and `resume` is False; there is nothing to train on; or
+            `max_shard_size` is no size.
     """
+    check_shard_size(max_shard_size)
     out, sizes, settings = Path(out), sizes or DrafterSizes(), settings or TrainSettings()
     if (out / "state.pt").exists() and not resume:
         raise ArgumentError(f"{str(out)!r} holds a training already: resume it, or choose another folder.")
@@ -76,7 +83,7 @@ def train(
     taps = tap_layers(target.num_layers, sizes.taps)
     cache = FeatureCache(model, features or out / "features", taps)
     if prompts:
-        collect(model, prompts, out / "shards", documents=documents, features=cache)
+        collect(model, prompts, out / "shards", documents=documents, features=cache, seconds=collect_seconds)
     found = read_shards([out / "shards", *shards], model.vocabulary.fingerprint)
     learned = [document for document in found if not document.held_out]
     if not learned:
@@ -85,7 +92,7 @@ def train(
         torch.manual_seed(settings.seed)
         weights = _weights(model, learned, prompts, sizes, out if resumed else None)
     drafter = TrainedDrafter(weights, target).to(target.device)
-    trainer = Trainer(drafter, learned, cache, settings, out)
+    trainer = Trainer(drafter, learned, cache, settings, out, max_shard_size)
     if resumed:
         trainer.resume()
     log = _Log(out, learned, Evaluation(model, _evaluated(found), cache))

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from xpress_struct.drafting.checkpoints import write_checkpoint
+from xpress_struct.drafting.checkpoints.files import MAX_SHARD_SIZE
 from xpress_struct.drafting.weights import DraftWeights
 from xpress_struct.errors import ModelError
 from xpress_struct.training.anchors import random_anchors
@@ -76,6 +77,7 @@ class Trainer:
     Args:
         documents: to train on.
         folder: of the state, `state.pt`, and of the drafter, `drafter/`, in half precision.
+        max_shard_size: of the drafter's files, see `write_checkpoint`.
     """
 
     def __init__(
@@ -85,10 +87,11 @@ class Trainer:
         features: FeatureCache,
         settings: TrainSettings,
         folder: str | Path,
+        max_shard_size: int | str = MAX_SHARD_SIZE,
     ) -> None:
         self.drafter, self.settings, self.progress = drafter, settings, Progress()
         self._documents, self._features = list(documents), features
-        self._folder = Path(folder)
+        self._folder, self._max_shard_size = Path(folder), max_shard_size
         self._optimizer = torch.optim.AdamW(
             drafter.parameters(),
             lr=settings.learning_rate,
@@ -145,24 +148,24 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=True)
         rng = random.Random(f"{self.settings.seed} step {self.progress.step}")
         batch = self._batch()
-        sums = [0.0] * 4
+        sums = torch.zeros(4, device=self.drafter.lm_head.device)
         for document in batch:
-            losses = self._learn(document, rng, 1 / len(batch))
-            sums = [a + b / len(batch) for a, b in zip(sums, losses, strict=True)]
+            sums += self._learn(document, rng, 1 / len(batch)) / len(batch)
         torch.nn.utils.clip_grad_norm_(self.drafter.parameters(), self.settings.clip)
         self._optimizer.step()
         self.progress.step += 1
-        return sums
+        # The only wait for a GPU in a step: the next documents are packed while it works.
+        return cast(list[float], sums.tolist())
 
-    def _learn(self, document: Document, rng: random.Random, share: float) -> list[float]:
+    def _learn(self, document: Document, rng: random.Random, share: float) -> Tensor:
         config, drafter = self.drafter.config, self.drafter
+        device = drafter.lm_head.device
         anchors = random_anchors(document, self.settings.anchors, config.max_known, rng)
         if not anchors:
-            return [0.0] * 4
+            return torch.zeros(4, device=device)
         features = self._features.of(document)
         cpu_blocks = pack(document, features, anchors, config.block_size, config.mask_token_id)
         columns, p = targets_of(features, cpu_blocks, self._columns)
-        device = drafter.lm_head.device
         blocks = cpu_blocks.to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             scored = drafter(blocks)
@@ -171,7 +174,7 @@ class Trainer:
             )
         (losses.total * share).backward()  # type: ignore[no-untyped-call]
         self.progress.blocks += len(anchors)
-        return [float(part) for part in (losses.total.detach(), losses.base, losses.forced, losses.free)]
+        return torch.stack((losses.total.detach(), losses.base, losses.forced, losses.free))
 
     def _batch(self) -> list[Document]:
         """The step's documents: all of them once in each epoch, in another order each time."""
@@ -204,7 +207,9 @@ class Trainer:
         unfinished = self._folder / "state.unfinished"
         torch.save(state, unfinished)
         os.replace(unfinished, self._folder / "state.pt")
-        write_checkpoint(_halved(self.drafter.weights), self._folder / "drafter")
+        write_checkpoint(
+            _halved(self.drafter.weights), self._folder / "drafter", max_shard_size=self._max_shard_size
+        )
 
     def resume(self) -> None:
         """Goes on from the folder's state.

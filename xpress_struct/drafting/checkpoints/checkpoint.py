@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from xpress_struct.drafting.backbone import Backbone
-from xpress_struct.drafting.checkpoints.files import fetch, read_json, read_tensors, save
+from xpress_struct.drafting.checkpoints.files import MAX_SHARD_SIZE, fetch, read_json, read_tensors, save
 from xpress_struct.drafting.checkpoints.formats import read_config
 from xpress_struct.drafting.checkpoints.keys import HEAD, is_wanted, rename
 from xpress_struct.drafting.checkpoints.own_format import own_fields
@@ -65,8 +65,11 @@ def write_checkpoint(
     *,
     format: Literal["xpress_struct", "speculators"] = "xpress_struct",
     target_name: str | None = None,
+    max_shard_size: int | str = MAX_SHARD_SIZE,
 ) -> None:
     """Writes a drafter to a folder as config.json and model.safetensors, in the weights' dtype.
+
+    Weights that an earlier call wrote there are removed.
 
     Args:
         format: "xpress_struct" holds everything. "speculators" is what speculators reads and vLLM serves
@@ -74,15 +77,19 @@ def write_checkpoint(
             name are not in it, so a drafter read back is used with known runs of one token.
         target_name: hub id or path of the target, for "speculators", which loads the target's weights from
             there; by default `trained_on.target`.
+        max_shard_size: bytes of tensors in a file, a number or text like "16MB"; above it the weights take
+            several files with an index, as in transformers. A larger tensor has a file of its own.
 
     Raises:
+        ArgumentError: an unknown format, or a `max_shard_size` that is no size.
         UnsupportedFeatureError: the format cannot hold what the drafter does.
         ModelError: the folder cannot be written.
     """
     if format == "xpress_struct":
-        save(folder, own_fields(weights.config), _own_tensors(weights))
+        save(folder, own_fields(weights.config), _own_tensors(weights), max_shard_size)
     elif format == "speculators":
-        save(folder, speculators_fields(weights, target_name), speculators_tensors(weights))
+        fields, tensors = speculators_fields(weights, target_name), speculators_tensors(weights)
+        save(folder, fields, tensors, max_shard_size)
     else:
         raise ArgumentError(f"format={format!r}: it must be 'xpress_struct' or 'speculators'.")
 

@@ -9,14 +9,17 @@ from typing import Any
 
 from torch import Tensor
 
-from xpress_struct.errors import ModelError, UnsupportedFeatureError
+from xpress_struct.errors import ArgumentError, ModelError, UnsupportedFeatureError
 
-__all__ = ["fetch", "fetch_config", "read_json", "read_tensors", "save"]
+__all__ = ["MAX_SHARD_SIZE", "check_shard_size", "fetch", "fetch_config", "read_json", "read_tensors", "save"]
 
 _CONFIG = "config.json"
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+
+MAX_SHARD_SIZE = "5GB"
+"""Above this weights take several files, as in transformers."""
 
 
 def fetch_config(source: str | Path, revision: str | None = None) -> dict[str, Any]:
@@ -104,20 +107,51 @@ def _weight_files(folder: Path) -> list[Path]:
     raise ModelError(f"{str(folder)!r} has no {_WEIGHTS}. Only safetensors are read.")
 
 
-def save(folder: str | Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Writes config.json and model.safetensors.
+def check_shard_size(size: int | str) -> None:
+    """Checks a `max_shard_size`.
 
     Raises:
+        ArgumentError: it is neither a positive number nor text like "16MB".
+    """
+    from huggingface_hub import split_torch_state_dict_into_shards
+
+    try:
+        if isinstance(size, str):
+            split_torch_state_dict_into_shards({}, max_shard_size=size)
+        elif size <= 0:
+            raise ValueError
+    except ValueError:
+        raise ArgumentError(
+            f"max_shard_size={size!r}: it must be a number of bytes, or text like '16MB' or '5GB'."
+        ) from None
+
+
+def save(
+    folder: str | Path,
+    config: dict[str, Any],
+    tensors: dict[str, Tensor],
+    max_shard_size: int | str = MAX_SHARD_SIZE,
+) -> None:
+    """Writes config.json and model.safetensors, or several files of weights and their index.
+
+    What an earlier call wrote there is removed.
+
+    Args:
+        max_shard_size: bytes of tensors in a file, a number or text like "16MB"; a larger tensor has a file
+            of its own.
+
+    Raises:
+        ArgumentError: see `check_shard_size`.
         ModelError: the folder cannot be written.
     """
-    from safetensors.torch import save_file
+    from huggingface_hub import save_torch_state_dict
 
+    check_shard_size(max_shard_size)
     folder = Path(folder).expanduser()
     plain = {key: value.detach().contiguous() for key, value in tensors.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # transformers reads only files that say so.
-        save_file(plain, folder / _WEIGHTS, metadata={"format": "pt"})
+        save_torch_state_dict(plain, folder, max_shard_size=max_shard_size)
         (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ModelError(f"The drafter cannot be written to {str(folder)!r}: {error}") from error
