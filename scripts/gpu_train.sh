@@ -19,7 +19,7 @@ source scripts/gpu_setup.sh
 
 work="${WORK:-build/gpu_train}"
 out="${OUT:-$work/out}"
-# What these minutes leave is for loading and evaluation. Blocks of a document cost a GPU little.
+# What these minutes leave is for loading and evaluation. A GPU takes more blocks of a document in the same launches.
 train=(--documents 4000 --collect-minutes 2.5 --steps 2000 --minutes 3 --anchors 64 --max-shard-size 16MB)
 acceptance=(--rules greedy --limit 3 --max-new-tokens 96)
 target="" tasks="" tiny="" given=()

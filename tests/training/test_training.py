@@ -255,6 +255,17 @@ def test_several_files_at_each_checkpoint(corpus, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+def test_documents_at_hand_are_not_collected_again(corpus, tmp_path):
+    """What is in further shards is not asked again, though the prompts are the same."""
+    folder, documents, _ = corpus
+    settings = TrainSettings(steps=1, documents=1, anchors=2)
+    options = {"shards": [folder], "sizes": SIZES, "settings": settings, "features": folder}
+    train(tiny_model(), tiny_prompts(40), tmp_path, documents=3, **options)
+    fresh = read_shards([tmp_path / "shards"], tiny_model().vocabulary.fingerprint)
+    assert len(fresh) == 3
+    assert not {each.key for each in fresh} & {each.key for each in documents}
+
+
 def test_collecting_stops_in_time(corpus, tmp_path):
     """With no time to collect, training goes on with the documents that are there."""
     folder, _, _ = corpus

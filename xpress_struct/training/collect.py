@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -39,6 +39,7 @@ def collect(
     shard_size: int = 20,
     seconds: float | None = None,
     features: FeatureCache | None = None,
+    known: Collection[str] = (),
 ) -> Counter[str]:
     """Adds documents to a folder of shards until it holds so many; goes on where it was stopped.
 
@@ -48,6 +49,7 @@ def collect(
         shard_size: documents in a shard; at most so many are lost when the run is stopped.
         seconds: stop after this long.
         features: keeps what the target shows on the way; without it that is computed when it is needed.
+        known: keys of documents that are at hand elsewhere, and not written again.
 
     Returns:
         Documents by category, those that were there before included.
@@ -58,7 +60,7 @@ def collect(
     folder = Path(folder)
     before = read_shards([folder], model.vocabulary.fingerprint)
     counts: Counter[str] = Counter(document.category for document in before)
-    done = {document.key for document in before}
+    done = {*known, *(document.key for document in before)}
     fresh: list[Document] = []
     ends_at = None if seconds is None else time.monotonic() + seconds
     jobs, tokens, started = Plan(prompts), 0, time.monotonic()

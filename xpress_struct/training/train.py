@@ -59,7 +59,7 @@ def train(
         model: its target is drafted for, in float32 on a CPU; it writes the responses.
         prompts: may be empty where there are shards.
         documents: responses to collect, those that are in `out` included.
-        shards: further folders of documents to train on.
+        shards: further folders of documents to train on; none of these is collected again.
         features: where features are kept; `out/features` by default.
         resume: go on with what is in `out`; documents that came since take part from here on.
         seconds: stop training after this long; resume goes on.
@@ -83,7 +83,15 @@ def train(
     taps = tap_layers(target.num_layers, sizes.taps)
     cache = FeatureCache(model, features or out / "features", taps)
     if prompts:
-        collect(model, prompts, out / "shards", documents=documents, features=cache, seconds=collect_seconds)
+        collect(
+            model,
+            prompts,
+            out / "shards",
+            documents=documents,
+            seconds=collect_seconds,
+            features=cache,
+            known={document.key for document in read_shards(shards, model.vocabulary.fingerprint)},
+        )
     found = read_shards([out / "shards", *shards], model.vocabulary.fingerprint)
     learned = [document for document in found if not document.held_out]
     if not learned:
