@@ -23,8 +23,8 @@ __all__ = ["Blocks", "indented", "read_indenter"]
 
 _PLAIN = frozenset({"line", "fresh"})  # in a line; "fresh" right behind its line break
 
-_LINES = 60  # lines that one line break may run over: empty ones, and comments
-_MOST_BLANKS = 32
+_LINES = 160  # lines that one line break may run over: empty ones, and comments
+_MOST_BLANKS = 80
 
 
 @dataclass(frozen=True)
