@@ -22,6 +22,10 @@ _LAYOUT = {tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.INDENT, tok
 _ALWAYS, _IN_LINE = {"and", "or", "in", "is", "import", "except"}, {"if", "else", "for"}
 _F_STRING = re.compile(r"\w*[fF]\w*['\"].*\\[{}]", re.DOTALL)
 _NAMED_CHARACTER = re.compile(r"(?:[^rR\W]*)['\"].*\\N\{", re.DOTALL)
+_OPERATIONS = (
+    *(ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp),
+    *(ast.IfExp, ast.Lambda, ast.Await),
+)
 _SUBJECTS = (ast.Name, ast.Constant, ast.JoinedStr, ast.Attribute, ast.Call, ast.Subscript)
 _DISPLAYS = (
     *(ast.List, ast.Set, ast.Tuple, ast.Dict, ast.Subscript, ast.Slice),
@@ -103,6 +107,13 @@ def _syntax(source: str, tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
             if any(isinstance(one, ast.Starred) for one in node.slice.elts):
                 yield "newer than Python 3.10"
+        elif isinstance(node, ast.Delete):
+            if any(isinstance(t, (ast.Tuple, ast.List)) or _in_brackets(lines, t) for t in node.targets):
+                yield "del of brackets"
+        elif isinstance(node, ast.AnnAssign) and not node.simple and isinstance(node.target, ast.Name):
+            yield "an annotated name in brackets"
+        elif isinstance(behind := _before_as_or_from(node), _OPERATIONS) and not _in_brackets(lines, behind):
+            yield "operators before as or from"
         elif isinstance(node, ast.FormattedValue) and not _plain(node):
             yield "holes of f-strings"
     if sum(token.type == tokenize.NAME and token.string == "case" for token in tokens) > cases:
@@ -113,7 +124,16 @@ def _parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
-def _in_brackets(lines: list[str], node: ast.NamedExpr) -> bool:
+def _before_as_or_from(node: ast.AST) -> ast.expr | None:
+    """What stands before `as` or `from`, if they are there."""
+    if isinstance(node, ast.withitem):
+        return node.context_expr if node.optional_vars else None
+    if isinstance(node, ast.ExceptHandler):
+        return node.type if node.name else None
+    return node.exc if isinstance(node, ast.Raise) and node.cause else None
+
+
+def _in_brackets(lines: list[str], node: ast.expr) -> bool:
     """True where round brackets of its own stand around an expression."""
     assert node.end_lineno is not None
     before = lines[node.lineno - 1].encode()[: node.col_offset].rstrip()

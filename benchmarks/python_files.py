@@ -30,8 +30,8 @@ LARGEST_FILE = 60_000
 def python_files(count: int, seed: int) -> dict[str, Any]:
     """Shares of files that the grammar takes, in lark and through the mask.
 
-    Those of the mask are given of the files within the bounds too. A missing last line feed is added. Files that `ast.parse` refuses, or of more than `LARGEST_FILE`
-    characters, are not drawn.
+    Those of the mask are given of the files within the bounds too. A missing last line feed is added. Files
+    that `ast.parse` refuses, or of more than `LARGEST_FILE` characters, are not drawn.
     """
     loaded = lark.Lark(
         shipped_grammars()["python"].read_text(encoding="utf-8"),

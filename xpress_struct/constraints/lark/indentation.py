@@ -55,7 +55,7 @@ class Blocks:
         """What is left out, in words."""
         return [
             f"indentation: {self.width} spaces a level, at most {self.depth} levels",
-            f"a line break: at most {_LINES} lines of comments or nothing",
+            f"a line break: at most {_LINES} lines of comments or nothing, each behind {_MOST_BLANKS} blanks",
         ]
 
     def texts(self, newline: str) -> dict[str, str]:
