@@ -20,7 +20,6 @@ DEPTH, WIDTH, LINES, BLANKS = 10, 4, 160, 80
 _LAYOUT = {tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 # Words that need a blank behind them: everywhere, and where no line begins with them.
 _ALWAYS, _IN_LINE = {"and", "or", "in", "is", "import", "except"}, {"if", "else", "for"}
-_F_STRING = re.compile(r"\w*[fF]\w*['\"].*\\[{}]", re.DOTALL)
 _NAMED_CHARACTER = re.compile(r"(?:[^rR\W]*)['\"].*\\N\{", re.DOTALL)
 _OPERATIONS = (
     *(ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp),
@@ -40,10 +39,10 @@ _NOT_IN_HOLES = (
 def outside(source: str) -> set[str]:
     """The bounds that a text is beyond, which `ast.parse` takes; none when the grammar should take it."""
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    return {*_layout(source, tokens), *_words(tokens), *_syntax(source, tokens)}
+    return {*_layout(tokens), *_words(tokens), *_syntax(source, tokens)}
 
 
-def _layout(source: str, tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
+def _layout(tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
     levels, run = [0], 0
     for token in tokens:
         if token.type == tokenize.INDENT:
@@ -58,10 +57,9 @@ def _layout(source: str, tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
             levels.pop()
         empty = token.type == tokenize.NL and not token.line.strip()
         run = run + (empty or token.type == tokenize.COMMENT) if token.type in _LAYOUT else 0
-        if run > LINES:
+        blanks = len(token.line) - len(token.line.lstrip(" \t\f"))
+        if run > LINES or (run and blanks > BLANKS):
             yield "lines between statements"
-    if re.search(rf"^[ \t\f]{{{BLANKS + 1}}}", source, re.MULTILINE):
-        yield "blanks before a line"
 
 
 def _words(tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
@@ -80,8 +78,6 @@ def _words(tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
             yield "dots of an import"
         elif token.type == tokenize.STRING and _NAMED_CHARACTER.match(token.string):
             yield "\\N{...}"
-        elif token.type == tokenize.STRING and _F_STRING.match(token.string):
-            yield "a backslash before a brace"
         begins = token.type in _LAYOUT or (begins and token.string == "async")
 
 
@@ -114,6 +110,9 @@ def _syntax(source: str, tokens: list[tokenize.TokenInfo]) -> Iterator[str]:
             yield "an annotated name in brackets"
         elif isinstance(behind := _before_as_or_from(node), _OPERATIONS) and not _in_brackets(lines, behind):
             yield "operators before as or from"
+        elif isinstance(node, ast.JoinedStr):
+            if re.search(r"\\N?[{}]", ast.get_source_segment(source, node) or ""):
+                yield "a backslash before a brace"
         elif isinstance(node, ast.FormattedValue) and not _plain(node):
             yield "holes of f-strings"
     if sum(token.type == tokenize.NAME and token.string == "case" for token in tokens) > cases:
