@@ -20,7 +20,7 @@ DEPTH, WIDTH, LINES, BLANKS = 10, 4, 160, 80
 _LAYOUT = {tokenize.NL, tokenize.COMMENT, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 # Words that need a blank behind them: everywhere, and where no line begins with them.
 _ALWAYS, _IN_LINE = {"and", "or", "in", "is", "import", "except"}, {"if", "else", "for"}
-_NAMED_CHARACTER = re.compile(r"(?:[^rR\W]*)['\"].*\\N\{", re.DOTALL)
+_NAMED_CHARACTER = re.compile(r"[uUfF]?['\"](?:[^\\]|\\[^N])*\\N", re.DOTALL)
 _OPERATIONS = (
     *(ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp),
     *(ast.IfExp, ast.Lambda, ast.Await),
