@@ -13,10 +13,12 @@ import torch
 import xpress_struct as xs
 from benchmarks.meter import Run
 
-__all__ = ["Report"]
+__all__ = ["Report", "print_table"]
 
 MASKED_PEERS = ("llguidance", "xgrammar", "outlines")
 OURS = ("ours-none", "ours-lookup")
+SHARES = ("valid", "valid of completed", "score", "mask share", "accepted")
+SHARES += ("parses", "prepares", "at once", "complete", "closed at the limit", "failed")
 
 
 class Figures:
@@ -116,7 +118,7 @@ class Report:
             figures = Figures(self.runs.get(name, [])).result()
             self.result[name] = figures | ({"error": self.failed[name]} if name in self.failed else {})
         print("\n## By system (per-document figures and rates: completed documents)\n")
-        _print_table(["system"], {(name,): Figures(r).table() for name, r in self.runs.items()})
+        print_table(["system"], {(name,): Figures(r).table() for name, r in self.runs.items()})
         for name, error in self.failed.items():
             print(f"{name}: FAILED at setup: {error}")
         self._like_for_like()
@@ -145,7 +147,7 @@ class Report:
                 table = Figures([run for run in runs if run.task.id in ids]).table()
                 rows[(name,)] = {column: table[column] for column in columns}
         print(f"\n## Like for like: the {len(ids)} documents that {who} completed\n")
-        _print_table(["system"], rows)
+        print_table(["system"], rows)
         times = {name: row["decode s/doc"] for (name,), row in rows.items()}
         peers = [name for name in MASKED_PEERS if times.get(name)]
         if not peers or not times.get("ours-lookup"):
@@ -168,7 +170,7 @@ class Report:
                 table = Figures([run for run in runs if run.task.category == category]).table()
                 rows[(category, name)] = {column: table[column] for column in columns}
         print("\n## By category\n")
-        _print_table(["category", "system"], rows)
+        print_table(["category", "system"], rows)
 
     def _notes(self) -> None:
         print("\n## Notes\n")
@@ -262,7 +264,8 @@ def _over(ratio: float) -> str:
     return f"{ratio:.3f} = 1/{1 / ratio:.2f}"
 
 
-def _print_table(heads: list[str], rows: dict[tuple[str, ...], dict[str, Any]]) -> None:
+def print_table(heads: list[str], rows: dict[tuple[str, ...], dict[str, Any]]) -> None:
+    """Prints rows by their heads; columns named in SHARES as percentages."""
     if not rows:
         print("(nothing ran)")
         return
@@ -281,6 +284,6 @@ def _print_table(heads: list[str], rows: dict[tuple[str, ...], dict[str, Any]]) 
 def _show(value: float | int | None, column: str) -> str:
     if value is None:
         return "-"
-    if column in ("valid", "valid of completed", "score", "mask share", "accepted"):
+    if column in SHARES:
         return f"{value:.1%}"
     return str(value) if isinstance(value, int) else f"{value:.3g}" if value < 10 else f"{value:.1f}"

@@ -29,7 +29,7 @@ def singers() -> xs.Constraint:
     "text",
     [
         "SELECT name FROM singer",
-        "select NAME from SINGER where Id = 3;",
+        "select NAME from SINGER where ID = 3;",
         "SELECT singer.name, count(*) FROM singer GROUP BY singer.name",
         'SELECT s.name, o.total FROM singer AS s JOIN "order" o ON o.singer_id = s.id',
         'SELECT "birth year" FROM singer WHERE name LIKE \'A%\' OR name = "Bob"',
@@ -48,6 +48,46 @@ def test_statements_over_the_tables(text: str) -> None:
     """A statement over existing names passes the mask and SQLite."""
     assert singers().accepts(text)
     assert singers().parse(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SeLECT name FROM singer",
+        "SELECT    name FROM singer",
+        "SELECT\n\nname FROM singer",
+        "SELECT name\tFROM singer",
+        "SELECT naMe FROM singer",
+        "SELECT Count(*) FROM singer",
+        'SELECT "NaMe" FROM singer',
+    ],
+)
+def test_style_is_strict(text: str) -> None:
+    """SQLite takes it; words in mixed case, names otherwise than declared and wide blanks are left out."""
+    assert JUDGES["sqlite"](text) is None
+    assert not singers().accepts(text)
+
+
+def test_names_as_declared() -> None:
+    """A name in mixed case may be written as declared, with fewer capitals, and in capitals."""
+    constraint = xs.sql({"Singer": ["Song_Name"]}, statements=["select"])
+    assert constraint.accepts("SELECT Song_Name FROM Singer")
+    assert constraint.accepts("SELECT SONG_NAME,song_name, Song_name FROM singer")
+    assert not constraint.accepts("SELECT SoNg_Name FROM Singer")
+
+
+def test_kinds_of_statements() -> None:
+    """Only the kinds asked for can be written, behind WITH too."""
+    reading = xs.sql(DDL, statements=["select"])
+    assert reading.accepts("SELECT name FROM singer")
+    assert not reading.accepts("DELETE FROM singer")
+    assert not reading.accepts("WITH old AS (SELECT 1) DELETE FROM singer")
+    removing = xs.sql(DDL, statements=["delete"])
+    assert removing.accepts("WITH o AS (SELECT 1) DELETE FROM singer WHERE id IN (SELECT * FROM o)")
+    assert not removing.accepts("SELECT name FROM singer")
+    for wrong in ("select", [], ["drop"]):
+        with pytest.raises(ArgumentError, match="statements="):
+            xs.sql(DDL, statements=wrong)
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_steps_fill_slots():
         prompt, drafter=drafter, denoising_steps=3, block_length=6, guard=False, max_new_tokens=8
     )
     first = model.seen[:3]
-    assert [row.count(MASK) for row in first] == [6, 4, 2]
-    assert all(row[:3] == prompt and len(row) == 9 for row in first)
+    assert [row.count(MASK) for row in first] == [16, 11, 6]
+    assert all(row[:3] == prompt and len(row) == 19 for row in first)
 
 
 def test_positions_bound_what_is_read():

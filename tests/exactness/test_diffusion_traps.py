@@ -66,7 +66,7 @@ def test_denoising_with_noise(rule):
     rows = []
 
     def noting(self, output, room, matcher, noise, drafted=0):
-        rows[:] = noise.rows(1 + len(output), room)
+        rows[:] = noise.rows(1 + len(output), drafter.longest)
         return propose(self, output, room, matcher, noise, drafted)
 
     def noisy(score, room, steps, target_ids):

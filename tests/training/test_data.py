@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -17,7 +18,7 @@ from xpress_struct.training.bfcl import bfcl_prompts
 from xpress_struct.training.collect import collect, forced_places
 from xpress_struct.training.features import LIKELIEST, FeatureCache
 from xpress_struct.training.made_up import made_up_prompts
-from xpress_struct.training.made_up.sql import SELECT
+from xpress_struct.training.made_up.sql import sql_prompt
 from xpress_struct.training.plan import Plan
 from xpress_struct.training.prompts import CATEGORIES, constraint_of, write_own
 from xpress_struct.training.reserved import RESERVED
@@ -174,21 +175,14 @@ def test_made_up_prompts_are_the_same_every_time_and_compile():
         assert (constraint is None) == (each.category in ("code", "chat"))
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT COUNT(*) FROM singer;",
-        "SELECT DISTINCT T1.name, AVG(T2.age) AS a FROM singer AS T1 JOIN concert AS T2 ON T1.id = T2.sid "
-        "WHERE T2.year > 2010 AND T1.name LIKE '%a%' GROUP BY T1.name HAVING COUNT(*) >= 2 "
-        "ORDER BY COUNT(*) DESC LIMIT 3;",
-        "SELECT name FROM singer WHERE id NOT IN (SELECT singer_id FROM concert);",
-    ],
-)
-def test_select_grammar_takes_statements(statement):
-    """The grammar of made-up questions takes what they ask for, and no statement that runs on."""
-    constraint = constraint_of({"lark": SELECT})
-    assert constraint.accepts(statement)
-    assert not constraint.accepts(statement + " DROP TABLE singer;")
+def test_sql_prompts_are_over_their_tables():
+    """The responses to a question over tables are single SELECT statements over these."""
+    constraint = constraint_of(sql_prompt(random.Random(3), "x").grammar)
+    tables = re.findall(r"CREATE TABLE (\w+) \((\w+)", sql_prompt(random.Random(3), "x").grammar["sql"])
+    for table, column in tables:
+        assert constraint.accepts(f"SELECT {column} FROM {table} WHERE {column} > 3;")
+        assert not constraint.accepts(f"SELECT {column}s FROM {table};")
+        assert not constraint.accepts(f"DELETE FROM {table};")
 
 
 def test_prompt_file_reads_back(tmp_path):

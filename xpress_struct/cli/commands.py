@@ -60,7 +60,15 @@ def run_sql(given: argparse.Namespace) -> None:
     """Generates a statement over the tables of a database."""
     from xpress_struct.constraints.sql import sql
 
-    _generate(given, sql(_read("tables", given.tables), dialect=given.dialect, check=not given.no_check))
+    _generate(
+        given,
+        sql(
+            _read("tables", given.tables),
+            dialect=given.dialect,
+            statements=given.statements,
+            check=not given.no_check,
+        ),
+    )
 
 
 def run_code(given: argparse.Namespace) -> None:

@@ -80,6 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     sql = _generating(commands, "sql", "an SQL statement over the tables of a database", run_sql)
     sql.add_argument("--tables", required=True, metavar="FILE", help="file of CREATE statements")
     sql.add_argument("--dialect", default="sqlite")
+    kinds = ["select", "insert", "update", "delete"]
+    sql.add_argument("--statements", nargs="+", default=kinds, choices=kinds, metavar="KIND")
     sql.add_argument("--no-check", action="store_true", help="do not compile the statement in SQLite")
 
     code = _generating(commands, "code", "code that its own parser takes", run_code)

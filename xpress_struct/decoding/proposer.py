@@ -109,7 +109,7 @@ class Proposer:
         room = min(self._length.ask(guesser.longest), left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
             guess = self._guess(guesser, path, output, block, room - len(block.guessed), noise)
-            more = self._walk(path, guess.tokens, guess.q, block, left)
+            more = self._walk(path, guess.tokens, guess.q, block, room, left)
             if not more or not guesser.resumes:
                 break
         block.ends = path.ended
@@ -147,14 +147,22 @@ class Proposer:
             self._reports.append(draft.report)
         return draft
 
-    def _walk(self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, left: int) -> bool:
-        """Adds the legal part of a guess to the block, then what it forces; False at its end."""
+    def _walk(
+        self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, room: int, left: int
+    ) -> bool:
+        """Adds the legal part of a guess to the block, then what it forces; False at its end.
+
+        A draft may hold forced tokens, which are no guesses: it is cut where the block has `room` guesses.
+        """
         with timed(self._stats, "walk_s"):
             start = len(block.tokens)
             guess = guess[: left - start]
             legal = 0
             for token in guess:
                 chosen = not path.forced()
+                if chosen and len(block.guessed) == room:
+                    guess = guess[:legal]
+                    break
                 if not path.follow([token]):
                     break
                 if chosen:

@@ -23,6 +23,7 @@ def draft_block(
     matcher: Matcher,
     noise: Noise,
     place: int,
+    room: int,
     plan: Plan,
     draft_ids: Tensor | None = None,
 ) -> tuple[Draft, list[list[int]]]:
@@ -31,6 +32,7 @@ def draft_block(
     Args:
         base: [K, Vd], logits of the places from `place` on.
         noise: of the round.
+        room: open slots at most; the draft ends in front of the next one.
         plan, bias, draft_ids: see `refine`.
 
     Returns:
@@ -45,6 +47,7 @@ def draft_block(
             None if params.greedy else noise.rows(place, len(base)).to(base.device),
             plan._replace(temperature=params.temperature, confidence=context.control.draft_confidence or 0.0),
             params,
+            room=room,
             width=context.target.width,
             draft_ids=draft_ids,
             wants_q=context.rule != "coupled" and not params.greedy,

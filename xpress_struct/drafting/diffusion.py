@@ -131,15 +131,15 @@ class _Session:
         known = ids[self._held :]
         if not self._held or len(known) > self._config.max_known:
             return Draft([])
-        room = min(room, self._config.offers)
-        hidden, base = self._denoise(known, room)
+        hidden, base = self._denoise(known)
         draft, history = draft_block(
             self._context,
             base,
-            self._bias(hidden, ids, room),
+            self._bias(hidden, ids),
             matcher,
             noise,
             len(ids),
+            room,
             Plan(self._kind, self._passes.ask()),
             self._weights.draft_ids,
         )
@@ -147,9 +147,10 @@ class _Session:
         self._drafted_at = len(output)
         return draft
 
-    def _denoise(self, known: list[int], room: int) -> tuple[Tensor, Tensor]:
-        """Hidden states [B, d] of the block, and base logits [room, Vd] of the tokens that it offers."""
+    def _denoise(self, known: list[int]) -> tuple[Tensor, Tensor]:
+        """Hidden states [B, d] of the block, and base logits [K, Vd] of the tokens that it offers."""
         config = self._config
+        slots = config.offers
         size = len(known) + config.block_size - 1
         # The slot whose logits are those of the first token offered.
         first = len(known) - config.predicts_next
@@ -160,12 +161,12 @@ class _Session:
             block = torch.full((size + 1,), config.mask_token_id, device=self._device)
             block[: len(known)] = _to_device(known, self._device)
             filled = filled.to(self._device, non_blocking=True)
-            rest = block[len(known) : len(known) + room]
-            block[len(known) : len(known) + room] = torch.where(filled == MASKED, rest, filled)
+            rest = block[len(known) : len(known) + slots]
+            block[len(known) : len(known) + slots] = torch.where(filled == MASKED, rest, filled)
             hidden[:] = [self._forward(block[:size])]
-            return self._weights.backbone.logits(self._logits(hidden[0][first : first + room]))
+            return self._weights.backbone.logits(self._logits(hidden[0][first : first + slots]))
 
-        base = denoise(score, room, self._context.control.denoising_steps or 1, self._target_ids)
+        base = denoise(score, slots, self._context.control.denoising_steps or 1, self._target_ids)
         return hidden[0][len(known) - 1 :], base
 
     def _forward(self, block: Tensor) -> Tensor:
@@ -179,7 +180,7 @@ class _Session:
         hidden: Tensor = backbone(features, embedded, self._held, self._cache)
         return hidden
 
-    def _bias(self, hidden: Tensor, ids: list[int], room: int) -> Callable[[Tensor], Tensor] | None:
+    def _bias(self, hidden: Tensor, ids: list[int]) -> Callable[[Tensor], Tensor] | None:
         """The head's bias on the tokens offered, as a function of these tokens."""
         head = self._head
         if head is None:
@@ -188,10 +189,11 @@ class _Session:
         # The head's slot 0 is the anchor's; where it offers nothing, its place still stands to the left.
         left = ids[-1:] if self._config.predicts_next else [ids[max(0, len(ids) - 2)], ids[-1]]
         lead = _to_device(left, hidden.device)
-        prepared = prepared[: len(left) + room - 1]
+        slots = self._config.offers
+        prepared = prepared[: len(left) + slots - 1]
 
         def bias(tokens: Tensor) -> Tensor:
-            return head.bias(torch.cat([lead, tokens[:-1]]), prepared)[-room:]
+            return head.bias(torch.cat([lead, tokens[:-1]]), prepared)[-slots:]
 
         return bias
 

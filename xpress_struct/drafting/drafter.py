@@ -117,7 +117,8 @@ class DraftSession(Protocol):
         Args:
             output: the committed output tokens, and in a later call of the same round the drafted ones
                 behind them.
-            room: how many tokens may be offered.
+            room: how many guesses the round takes. A token that the grammar forces is none, so a drafter that
+                fills a block at once offers all its slots up to where so many are open.
             matcher: a matcher at that place, to read from; it is given back at the same place.
             noise: the round's noise, for drafts that are random.
             drafted: how many tokens at the end of `output` are drafted ones.

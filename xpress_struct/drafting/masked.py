@@ -81,16 +81,16 @@ class _Session:
         """A block's worth of guesses."""
         drafter, context = self._drafter, self._context
         ids = [*context.prompt, *output]
-        room = min(room, drafter.positions - 1)
-        text = torch.tensor(ids[-min(drafter.context_length, drafter.positions - room) :])
+        slots = min(max(room, drafter.longest), drafter.positions - 1)
+        text = torch.tensor(ids[-min(drafter.context_length, drafter.positions - slots) :])
         device = drafter.model.device
 
         def score(filled: Tensor) -> Tensor:
             block = filled.masked_fill(filled == MASKED, drafter.mask_token_id)
             block = torch.cat([text.to(device, non_blocking=True), block.to(device, non_blocking=True)])
-            logits: Tensor = drafter.model(input_ids=block[None]).logits[0, -room:]
+            logits: Tensor = drafter.model(input_ids=block[None]).logits[0, -slots:]
             return logits
 
-        base = denoise(score, room, context.control.denoising_steps or 1, lambda columns: columns)
+        base = denoise(score, slots, context.control.denoising_steps or 1, lambda columns: columns)
         plan = Plan("none", passes=0)
-        return draft_block(context, base, None, matcher, noise, len(ids), plan)[0]
+        return draft_block(context, base, None, matcher, noise, len(ids), room, plan)[0]

@@ -30,20 +30,22 @@ class Path:
 
     Args:
         matcher: in front of slot 0; it is read and never moved.
+        room: slots at most that the grammar leaves open; the next one is closed. None has no bound.
 
     Attributes:
         tokens: those taken so far; all are legal.
     """
 
-    def __init__(self, matcher: Matcher) -> None:
-        self._origin = matcher
+    def __init__(self, matcher: Matcher, room: int | None = None) -> None:
+        self._origin, self._room = matcher, room
         self._matcher: Matcher | None = matcher.fork()
         self._slots: list[_Slot] = []
         self._masks: dict[tuple[int, ...], np.ndarray] = {}
         self.tokens: list[int] = []
 
     def closed(self, slot: int) -> bool:
-        """True when no token can stand there: the text has ended, or the grammar is at a dead end."""
+        """True when no token can stand there: the text has ended, the grammar is at a dead end, or the
+        room is used up."""
         return self._look(slot).closed
 
     def forced(self, slot: int) -> int | None:
@@ -102,12 +104,17 @@ class Path:
             matcher = self._at(slot)
             try:
                 forced = matcher.forced()
-                self._slots.append(_Slot(matcher.ended, forced[0] if forced else None))
+                full = not forced and self._is_full
+                self._slots.append(_Slot(matcher.ended or full, forced[0] if forced else None))
             except _STUCK:
                 # The round tells it if the text really comes here.
                 self._slots.append(_CLOSED)
                 self._close()
         return self._slots[slot]
+
+    @property
+    def _is_full(self) -> bool:
+        return self._room is not None and sum(slot.forced is None for slot in self._slots) >= self._room
 
     def _known_mask(self, before: Sequence[int]) -> np.ndarray | None:
         return self._masks.get(tuple(before)) if self._masks else None

@@ -65,7 +65,7 @@ class Refined:
 
     Attributes:
         tokens: k <= K legal ids. They end early behind an end token, at a dead end, where the drafter knows
-            no legal token, or by confidence.
+            no legal token, where the room is used up, or by confidence.
         q: float64 [k, V], what each token was drawn from, one-hot where the grammar forced it; None
             when the draft is not random or nobody asked.
         passes: how often the bias was computed.
@@ -105,6 +105,7 @@ def refine(
     plan: Plan,
     params: SamplingParams,
     *,
+    room: int | None = None,
     width: int,
     draft_ids: Tensor | None = None,
     wants_q: bool = False,
@@ -120,6 +121,7 @@ def refine(
         matcher: in front of slot 0; it is read and not moved.
         noise: float64 [K, V], G of each place; None when greedy.
         params: of the request; its top-k, top-p and min-p cut the draft too.
+        room: open slots at most, those that the grammar does not force; None takes all.
         width: V.
         draft_ids: int64 [Vd], the target's id of each column of the logits, for a reduced draft vocabulary;
             None when they are the same.
@@ -136,7 +138,7 @@ def refine(
     kind = Shortlist if random and candidates > 1 else Settling
     block = kind(
         scores,
-        Path(matcher),
+        Path(matcher, room),
         candidates,
         exact=candidates == 1,
         random=random,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from xpress_struct.constraints.matcher import FreeMatcher
-from xpress_struct.errors import ArgumentError
+from xpress_struct.errors import ArgumentError, ModelError
 from xpress_struct.model import Model
 from xpress_struct.sampling import SamplingParams, process, unpack_mask
 from xpress_struct.target.target import TappedTarget
@@ -110,11 +110,20 @@ def tapped_target(model: Model) -> TappedTarget:
 
 
 def masks_of(model: Model, document: Document) -> np.ndarray:
-    """Packed masks [r, ceil(n/8)] of the places of a response, in front of each of its tokens."""
+    """Packed masks [r, ceil(n/8)] of the places of a response, in front of each of its tokens.
+
+    Raises:
+        ModelError: the response is none of its grammar's texts, as this version of the library reads it.
+    """
     constraint = constraint_of(document.grammar)
     matcher = FreeMatcher(model.vocabulary) if constraint is None else constraint.matcher(model.vocabulary)[0]
     rows = []
     for token in document.response:
+        if not matcher.legal(token):
+            raise ModelError(
+                f"The document {document.key!r} was written under another reading of its grammar: leave its "
+                "shard out, or have it written again."
+            )
         rows.append(matcher.mask().copy())
         matcher.commit([token])
     return np.stack(rows)

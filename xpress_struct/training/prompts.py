@@ -11,6 +11,7 @@ from typing import Any, Literal
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
 from xpress_struct.constraints.lark import lark
+from xpress_struct.constraints.sql import sql
 from xpress_struct.errors import ArgumentError
 from xpress_struct.model import Model
 from xpress_struct.prompt import Prompt
@@ -31,7 +32,8 @@ class TrainPrompt:
         category: kind of task.
         prompt: chat messages, or a text that is one user message where the target has a chat template.
         grammar: {"json_schema": schema} (shown after the prompt, as `generate_json` does),
-            {"lark": text or name}, or None: free text.
+            {"sql": CREATE statements} (one SELECT over these tables), {"lark": text or name}, or None: free
+            text.
         group: what it is held out by; see `group_of`.
     """
 
@@ -61,6 +63,9 @@ def constraint_of(grammar: Mapping[str, Any] | None) -> Constraint | None:
     """
     if grammar is None:
         return None
+    if "sql" in grammar:
+        # What SQLite would refuse is still what the target says under these masks.
+        return sql(grammar["sql"], statements=("select",), check=False)
     if "lark" in grammar:
         return lark(grammar["lark"])
     return json_schema(grammar["json_schema"])
@@ -75,7 +80,7 @@ def write_own(prompts: Iterable[TrainPrompt], path: str | Path) -> None:
 
 
 def read_own(row: Mapping[str, Any]) -> TrainPrompt:
-    """A prompt from a line {"id", "category", "prompt", and "json_schema" or "lark" or neither}.
+    """A prompt from a line {"id", "category", "prompt", and "json_schema", "sql", "lark" or none}.
 
     Raises:
         ArgumentError: a field is missing or has no meaning.
@@ -86,6 +91,6 @@ def read_own(row: Mapping[str, Any]) -> TrainPrompt:
             "A line of a prompt file needs an id, a category (one of "
             f"{', '.join(CATEGORIES)}) and a prompt (text or chat messages); this one has {sorted(row)}."
         )
-    grammar = {name: row[name] for name in ("json_schema", "lark") if name in row} or None
+    grammar = {name: row[name] for name in ("json_schema", "sql", "lark") if name in row} or None
     held_by = row.get("json_schema", prompt)
     return TrainPrompt(str(row["id"]), category, prompt, grammar, group_of(held_by))

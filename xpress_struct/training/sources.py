@@ -10,7 +10,7 @@ from typing import Any
 from xpress_struct.errors import ArgumentError
 from xpress_struct.training.bfcl import bfcl_prompts
 from xpress_struct.training.made_up import made_up_prompts
-from xpress_struct.training.made_up.sql import SELECT, sql_ask
+from xpress_struct.training.made_up.sql import sql_ask
 from xpress_struct.training.prompts import TrainPrompt, read_own
 from xpress_struct.training.split import group_of
 
@@ -73,7 +73,7 @@ def _calls(row: Mapping[str, Any]) -> list[TrainPrompt]:
 
 def _sql(row: Mapping[str, Any]) -> list[TrainPrompt]:
     ask = sql_ask(row["schema"], row["question"])
-    return [TrainPrompt(row["id"], "sql", ask, {"lark": SELECT}, group_of(row["db_id"]))]
+    return [TrainPrompt(row["id"], "sql", ask, {"sql": row["schema"]}, group_of(row["db_id"]))]
 
 
 def _documents(row: Mapping[str, Any]) -> list[TrainPrompt]:

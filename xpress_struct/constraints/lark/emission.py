@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from xpress_struct.constraints.lark.factoring import factored
 from xpress_struct.constraints.lark.rules import Rules
 from xpress_struct.constraints.lark.separation import BARE, INSIDE, SPACED
 
 __all__ = ["plain_name", "write_grammar"]
+
+_NOTHING = '""'
 
 
 def write_grammar(rules: Rules, terminals: Mapping[str, str], ignored: str, inside: str = "") -> str:
@@ -39,12 +42,15 @@ def write_grammar(rules: Rules, terminals: Mapping[str, str], ignored: str, insi
         spaced = kind.endswith(SPACED)
         places[name] = f"{'s' if spaced else 't'}{lexeme[1:]}{'w' if between == 'within' else ''}"
         lines.append(f"{places[name]}: {lexeme} {between}{'' if spaced else '?'}")
-    for origin, expansions in rules.of.items():
-        sides = []
-        for expansion in expansions:
-            written = (places[s.name] if s.terminal else named[s.name] for s in expansion)
-            sides.append(" ".join(written) or '""')
-        lines.append(f"{named[origin]}: {' | '.join(sides)}")
+    written = {
+        named[origin]: [
+            tuple(places[s.name] if s.terminal else named[s.name] for s in expansion)
+            for expansion in expansions
+        ]
+        for origin, expansions in rules.of.items()
+    }
+    for name, sides in factored(written).items():
+        lines.append(f"{name}: {' | '.join(' '.join(side) or _NOTHING for side in sides)}")
     lines += [f"{lexemes[name]}: {text}" for name, text in terminals.items()]
     return "\n".join(lines) + "\n"
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.lark import lark
 from xpress_struct.constraints.report import Checked
-from xpress_struct.constraints.sql.grammar import DIALECTS, grammar_for
+from xpress_struct.constraints.sql.grammar import DIALECTS, STATEMENTS, grammar_for
 from xpress_struct.constraints.sql.schema import Database, read_database
 from xpress_struct.errors import ArgumentError, OutputValidationError
 
@@ -21,18 +21,22 @@ def sql(
     tables: str | sqlite3.Connection | Mapping[str, Iterable[str] | Mapping[str, str]],
     *,
     dialect: str = "sqlite",
+    statements: Sequence[str] = tuple(STATEMENTS),
     check: bool = True,
 ) -> Constraint:
-    """A constraint: one SQL statement (SELECT, INSERT, UPDATE or DELETE) over the tables of a database.
+    """A constraint: one SQL statement over the tables of a database.
 
     The mask allows existing tables and columns only, behind `table.` that table's own columns, behind an
     alias the columns of any table, and the functions that this SQLite has. Names that the statement
     defines itself may be used in ORDER BY and GROUP BY, and everywhere in a statement that begins with WITH.
+    Words are in capitals or in small letters, names also as declared; between words stand up to three
+    spaces, or a line feed with up to 8 spaces.
 
     Args:
         tables: CREATE statements; an open connection, whose schema alone is read; or tables with their
             columns, or with their columns and types.
         dialect: "sqlite".
+        statements: kinds that are allowed, of "select", "insert", "update" and "delete".
         check: the finished statement is prepared in an empty database made from the tables, never run. It
             finds what a context-free grammar cannot say: which table an alias stands for, how many
             columns two queries have. What fails is drawn again.
@@ -42,12 +46,17 @@ def sql(
 
     Raises:
         SchemaError: the tables cannot be read, or there are none.
-        ArgumentError: the dialect is not known.
+        ArgumentError: the dialect or a kind of statement is not known.
     """
     if dialect not in DIALECTS:
         raise ArgumentError(f"dialect={dialect!r}: it must be one of {', '.join(map(repr, DIALECTS))}.")
+    unknown = [kind for kind in statements if kind not in STATEMENTS]
+    if isinstance(statements, str) or unknown or not statements:
+        raise ArgumentError(
+            f"statements={statements!r}: it must be a sequence of some of {', '.join(map(repr, STATEMENTS))}."
+        )
     database = read_database(tables)
-    constraint = _compiled(grammar_for(database, dialect))
+    constraint = _compiled(grammar_for(database, dialect, statements))
     if not check:
         return constraint
     checked = Checked("sqlite", "", "which table an alias stands for is not context-free")

@@ -3,29 +3,37 @@
 It is the shipped grammar with other rules for names, and holds the rules twice. In the first set names
 are those of the database. In the second, for statements that begin with WITH, a name may also be one that
 the statement defines.
+
+It is also stricter in style, since a model that is kept from what it wanted to say falls for any spelling
+that is left: words are in capitals or in small letters, blanks are a few spaces, or a line feed and spaces.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from xpress_struct.constraints.sql.schema import Database
-from xpress_struct.constraints.sql.words import Words
+from xpress_struct.constraints.sql.words import BLANK, Words
 
-__all__ = ["DIALECTS", "grammar_for"]
+__all__ = ["DIALECTS", "STATEMENTS", "grammar_for"]
 
 DIALECTS = ("sqlite",)
+STATEMENTS = {"select": "compound", "insert": "insert", "update": "update", "delete": "delete"}
+"""Kinds of statements, and their rules in the shipped grammar."""
 
 _RULE = re.compile(r"^[?!]?(_?[a-z]\w*) *:.*(?:\n[ \t]+\S.*)*", re.MULTILINE)
 _TERMINAL = re.compile(r"^(_?[A-Z]\w*)(?:\.\d+)? *:.*", re.MULTILINE)
 _RESERVED = re.compile(r"^NAME: /\(\?ai:\(\?!\(\?:([\w|]+)\)", re.MULTILINE)
 _REFERENCE = re.compile(r"(?<![\w\"])_?[a-z]\w*")
+_SHIPPED_BLANK = r"[ \t\n]{1,20}"
+_WORD = re.compile(r"/\(\?ai:([A-Z_]+)\)/")
 
 # Rules that stand in for those of the shipped grammar. `defined`: a name that is not the database's.
 _NAMES = """
-start: (compound | insert | update | delete | with_2 _statement_2) [_SEMICOLON]
-_statement_2: compound_2 | insert_2 | update_2 | delete_2
+start: ({statements} | with_2 _statement_2) [_SEMICOLON]
+_statement_2: {statements_2}
 select: compound
 table: {tables}
 column: {columns}
@@ -54,13 +62,16 @@ literal: NUMBER | STRING | TEXT | BLOB | NULL | TRUE | FALSE | CURRENT
 _SHARED = frozenset(re.findall(r"^(\w+):", _NAMES[_NAMES.index("function_name:") :], re.MULTILINE))
 
 
-def grammar_for(database: Database, dialect: str) -> str:
-    """A Lark grammar (LALR) of the statements over a database's tables."""
-    base = _shipped(dialect)
+def grammar_for(database: Database, dialect: str, statements: Sequence[str]) -> str:
+    """A Lark grammar (LALR) of statements over a database's tables; `statements`: which kinds."""
+    base = _strict(_shipped(dialect))
     reserved = _RESERVED.search(base)
     assert reserved is not None
     words = Words(database, frozenset(reserved[1].split("|")))
+    kinds = [STATEMENTS[kind] for kind in statements]
     names = _NAMES.format(
+        statements=" | ".join(kinds),
+        statements_2=" | ".join(f"{kind}_2" for kind in kinds),
         tables=words.either(database.tables),
         columns=words.either(column for columns in database.tables.values() for column in columns),
         qualified="\n    | ".join(
@@ -80,6 +91,12 @@ def grammar_for(database: Database, dialect: str) -> str:
         found[0] for found in _TERMINAL.finditer(base) if found[1] not in ("NAME", "QUOTED", "QUOTED_ALIAS")
     ]
     return "\n".join([*_reachable(rules), *terminals, words.definitions()])
+
+
+def _strict(grammar: str) -> str:
+    """The grammar with its words in one case, and short blanks."""
+    grammar = _WORD.sub(lambda word: f'("{word[1]}" | "{word[1].lower()}")', grammar)
+    return grammar.replace(_SHIPPED_BLANK, f"(?:{BLANK})")
 
 
 def _second(text: str, rules: dict[str, str]) -> str:

@@ -8,14 +8,21 @@ from collections.abc import Iterable
 from xpress_struct.constraints.sql.schema import Database, quoted
 from xpress_struct.errors import SchemaError
 
-__all__ = ["Words"]
+__all__ = ["BLANK", "Words"]
+
+BLANK = r" {1,3}|\n {0,8}"
+"""What stands between words."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TABLE_FUNCTIONS = ("json_each", "json_tree")
 
 
 class Words:
-    """Names of a database as terminals; SQLite ignores the case of ASCII letters in names.
+    """Names of a database as terminals, in the cases that people and models write them in.
+
+    To SQLite, names that differ in the case of ASCII letters alone are one. A mask that took any case would
+    let a model wander (`InserT`), so each letter is as declared or small, the first one may be a capital, or
+    all are capitals.
 
     Args:
         reserved: words, in lower case, that are a name only inside quotes.
@@ -28,6 +35,7 @@ class Words:
     def __init__(self, database: Database, reserved: frozenset[str]) -> None:
         self._reserved, self._tables = reserved, tuple(database.tables)
         self._terminals: dict[str, str] = {}
+        self._spellings: dict[str, set[str]] = {}
         for table, columns in database.tables.items():
             for name in (table, *columns):
                 if not name or any(ord(character) < 32 for character in name):
@@ -35,6 +43,7 @@ class Words:
                         f"The name {name!r} in table {table!r} is empty or has control characters."
                     )
                 self._terminals.setdefault(_folded(name), f"WORD_{len(self._terminals) + 1}")
+                self._spellings.setdefault(_folded(name), set()).add(name)
         known = {name.lower() for name in database.functions if name != "load_extension"}
         callable_ = {name for name in known if self._plain(name)}
         self._functions = sorted(callable_ - self._terminals.keys(), key=lambda name: (-len(name), name))
@@ -53,24 +62,27 @@ class Words:
 
         `\\b`: a word is read whole, `name` never as the beginning of `name_of`.
         """
-        lines = []
-        for name, terminal in self._terminals.items():
-            pattern = re.escape(quoted(name)) + (rf"|{name}\b" if self._plain(name) else "")
-            lines.append(_terminal(terminal, pattern))
         plain = [name for name in self._terminals if self._plain(name)]
         taken = "|".join(sorted({*self._reserved, *plain, *self._functions, *_TABLE_FUNCTIONS}))
-        alias = self._alias()
         texts = "|".join(re.escape(quoted(name)) for name in self._terminals)
+        alias = self._alias()
+        functions = "|".join(f"{name}|{name.upper()}" for name in self._functions)
+        lines = [_terminal(terminal, self._name(name)) for name, terminal in self._terminals.items()]
         lines += [
-            _terminal("FUNCTION", "(?:" + "|".join(self._functions) + r")\b"),
-            _terminal("TABLE_FUNCTION", "(?:" + "|".join(_TABLE_FUNCTIONS) + r")\b"),
-            _terminal("COLLATION", "binary|nocase|rtrim"),
-            _terminal("ALIAS_NAME", rf"(?!(?:{taken})\b)(?:{alias})\b"),
-            _terminal("TABLE_ALIAS", rf"(?![ \t\n]{{1,20}}(?:{taken})\b)[ \t\n]{{1,20}}(?:{alias})\b"),
-            _terminal("OTHER", rf"(?!(?:{taken}|{alias})\b)[a-z_][a-z0-9_]*\b"),
-            _terminal("TEXT", rf'(?!{texts})"(?:[^"\x00]|"")*"(?!")'),
+            _terminal("FUNCTION", rf"(?:{functions})\b"),
+            _terminal("TABLE_FUNCTION", rf"(?:{'|'.join(_TABLE_FUNCTIONS)})\b"),
+            _terminal("COLLATION", "binary|BINARY|nocase|NOCASE|rtrim|RTRIM"),
+            _terminal("ALIAS_NAME", rf"(?i:(?!(?:{taken})\b)(?:{alias})\b)"),
+            _terminal("TABLE_ALIAS", rf"(?i:(?!(?:{BLANK})(?:{taken})\b)(?:{BLANK})(?:{alias})\b)"),
+            _terminal("OTHER", rf"(?i:(?!(?:{taken}|{alias})\b)[a-z_][a-z0-9_]*\b)"),
+            _terminal("TEXT", rf'(?!(?i:{texts}))"(?:[^"\x00]|"")*"(?!")'),
         ]
         return "\n".join([*lines, "QUOTED_ALIAS: _S TEXT"])
+
+    def _name(self, folded: str) -> str:
+        """A pattern of a name, in quotes and, where that says the same, without."""
+        pattern = "|".join(_any_case(name) for name in sorted(self._spellings[folded]))
+        return f'"(?:{pattern})"' + (rf"|(?:{pattern})\b" if self._plain(folded) else "")
 
     def _alias(self) -> str:
         """What a table may be called for short: a letter, its beginning or its initials; and a number."""
@@ -93,5 +105,18 @@ def _folded(name: str) -> str:
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
+def _any_case(name: str) -> str:
+    """A pattern of the ways to write a name."""
+    letters = [letter.replace('"', '""') for letter in name]
+    capitals = "".join(re.escape(letter.upper() if letter.isascii() else letter) for letter in letters)
+    return "".join(map(_either_case, range(len(letters)), letters)) + f"|{capitals}"
+
+
+def _either_case(place: int, letter: str) -> str:
+    if letter.isascii() and letter.isalpha() and (letter.isupper() or place == 0):
+        return f"[{letter.upper()}{letter.lower()}]"
+    return re.escape(letter)
+
+
 def _terminal(name: str, pattern: str) -> str:
-    return f"{name}: /(?ai:{pattern.replace('/', chr(92) + '/')})/"
+    return f"{name}: /(?a:{pattern.replace(chr(47), chr(92) + chr(47))})/"
