@@ -5,38 +5,31 @@
 For each grammar a random model writes documents under its mask, with random budgets, closed at the limit; the
 real parser of the language judges each. `--sql-tasks` (JSON lines with schema and query) are given to
 "sqlite" and to `xs.sql` of their own database; files of the standard library and of site-packages to
-"python", in lark and, with `--masks`, through the mask. Prints a table, and last one line `RESULT {json}`.
+"python" (`python_files.py`). Prints a table, and last one line `RESULT {json}`.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import random
 import sys
-import sysconfig
 import time
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import lark
 import torch
 from tqdm import tqdm
 
 import xpress_struct as xs
 from benchmarks.judges import JUDGES
+from benchmarks.python_files import python_files
 from benchmarks.random_documents import END, random_model
-from xpress_struct.constraints.lark.shipped import PythonBlocks
 from xpress_struct.errors import OutputValidationError, XPressError
 from xpress_struct.model import Model
 
-GRAMMARS = Path(__file__).resolve().parents[1] / "grammars"
 CHECKED = ("python", "toml", "ini")
-LARGEST_FILE = 60_000
 
 
 def main() -> None:
@@ -45,7 +38,6 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=500, help="of each grammar")
     parser.add_argument("--sql-tasks", help="JSON lines with schema and query")
     parser.add_argument("--python-files", type=int, default=0, help="files to draw")
-    parser.add_argument("--masks", action="store_true", help="give the Python files to the mask too (slow)")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     torch.set_num_threads(1)
@@ -65,10 +57,11 @@ def main() -> None:
         rows = [json.loads(line) for line in Path(given.sql_tasks).read_text(encoding="utf-8").splitlines()]
         result["gold"] = _gold(rows)
     if given.python_files:
-        result["python_files"] = _python_files(given.python_files, given.seed, given.masks)
+        result["python_files"] = python_files(given.python_files, given.seed)
     for name in ("gold", "python_files"):
         for key, value in result.get(name, {}).items():
-            print(f"{name + ' ' + key:40}{value:>12.4g}")
+            shown = value if isinstance(value, dict) else f"{value:.4g}"
+            print(f"{name + ' ' + key:40}{shown!s:>12}")
     print("RESULT " + json.dumps(result))
 
 
@@ -148,45 +141,6 @@ def _parses(constraint: xs.Constraint, text: str) -> bool:
     except XPressError:
         return False
     return True
-
-
-def _python_files(count: int, seed: int, masks: bool) -> dict[str, float]:
-    """Shares of files that the grammar takes; a missing last line feed is added."""
-    text = (GRAMMARS / "python.lark").read_text(encoding="utf-8")
-    loaded = lark.Lark(text, parser="lalr", postlex=PythonBlocks(), maybe_placeholders=False)
-    constraint = xs.code("python") if masks else None
-    counts: Counter[str] = Counter()
-    for source in tqdm(_take(count, _sources(seed)), total=count, desc="python files", file=sys.stderr):
-        counts["files"] += 1
-        try:
-            loaded.parse(source)
-            counts["lark"] += 1
-        except lark.exceptions.LarkError:
-            continue
-        counts["mask"] += constraint is not None and constraint.accepts(source)
-    shares = {"files": counts["files"], "lark_share": counts["lark"] / counts["files"]}
-    return {**shares, "mask_share": counts["mask"] / counts["files"]} if masks else shares
-
-
-def _sources(seed: int) -> Iterator[str]:
-    paths = sysconfig.get_paths()
-    files = sorted({*Path(paths["stdlib"]).rglob("*.py"), *Path(paths["purelib"]).rglob("*.py")})
-    random.Random(seed).shuffle(files)
-    for path in files:
-        try:
-            source = path.read_text(encoding="utf-8")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ast.parse(source)
-        except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError):
-            continue
-        if source.strip() and len(source) <= LARGEST_FILE:
-            yield source if source.endswith("\n") else source + "\n"
-
-
-def _take(count: int, texts: Iterable[str]) -> Iterator[str]:
-    for _, text in zip(range(count), texts, strict=False):
-        yield text
 
 
 if __name__ == "__main__":

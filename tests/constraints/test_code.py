@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import string
+from itertools import product
 
+import numpy as np
 import pytest
 
 import xpress_struct as xs
 from tests.stubs import prefers, stub_model
+from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import ArgumentError, OutputValidationError
 
 HEAD = '@cached\ndef area(r: float, *, unit="m") -> str:\n    """Area of a circle."""\n'
@@ -54,6 +58,21 @@ def test_random_functions() -> None:
     values = [each.value for each in done if each.complete]
     assert len(values) >= 4
     assert all(value.startswith(HEAD) for value in values)
+
+
+@pytest.mark.slow
+def test_a_mask_of_many_tokens() -> None:
+    """Where nearly everything may follow, the mask of a vocabulary full of marks stays within the limits."""
+    letters = sorted(set(string.printable[:95]))
+    marks = "\"'()[]{}.,:=\n #%+-*xnu1"
+    pieces = [*letters, *product(letters, repeat=2), *product(marks, repeat=3)]
+    tokens = list(dict.fromkeys("".join(piece).encode() for piece in pieces))
+    matcher, _ = xs.code("python").matcher(Vocabulary.from_tokens([*tokens, b""], end_ids=[len(tokens)]))
+    assert matcher.consume_text("x = (a") == 6
+    bits = np.unpackbits(matcher.mask(), bitorder="little")
+    allowed = {token for token, bit in zip(tokens, bits, strict=False) if bit}
+    assert {b"b", b"),", b" %x", b"\n  "} <= allowed
+    assert not {b"]", b")]", b" %)"} & allowed
 
 
 @pytest.mark.parametrize("language", ["toml", "ini"])

@@ -65,7 +65,7 @@ def test_masks(name: str) -> None:
 def test_long_blocks_of_python() -> None:
     """Many comments, blank lines and blocks that end at once pass the mask, and imports from far above."""
     lines = [
-        *["#"] * 40,
+        *["#"] * 150,
         "from ..a import b",
         "from .... import c",
         "class A:",
@@ -77,7 +77,11 @@ def test_long_blocks_of_python() -> None:
         "            if x:",
         "                if y:",
         "                    if z:",
-        "                        x, y = 'a', 1",
+        "                        while 1:",
+        "                            for i in j:",
+        "                                with k:",
+        "                                    if l:",
+        "                                        x, y = 'a', 1",
         "                    else:",
         "                        y = None",
         "z = 1\n",

@@ -86,6 +86,7 @@ def limits() -> LLParserLimits:
         step_lexer_fuel=usual.step_lexer_fuel * _FUEL,
         # A line of Python may end many blocks at once: more ways to go on than the usual limit allows.
         max_items_in_row=usual.max_items_in_row * 10,
+        # A large vocabulary tries many ways in one mask.
         step_max_items=usual.step_max_items * 10,
     )
 

@@ -19,7 +19,8 @@ class LossSettings:
     """Weights of the parts of the loss.
 
     Attributes:
-        cross_entropy: share of the cross entropy in the distance; the rest is the total variation.
+        cross_entropy: share of the cross entropy in the distance; the rest is the total variation. The
+            trainer comes down to it from 1.
         free_running: weight of the rounds in which the head reads its own tokens.
         rounds: how many such rounds.
         base: weight of the base logits; without it they decay, and with them the first pass.

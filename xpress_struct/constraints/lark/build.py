@@ -43,7 +43,7 @@ def lark(
     g_regex_flags: int = 0,
     max_blanks: int = 32,
     indent: int = 4,
-    max_depth: int = 6,
+    max_depth: int = 10,
 ) -> Constraint:
     """A constraint: the text is parsed by `lark` with this grammar and these options.
 

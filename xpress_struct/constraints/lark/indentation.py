@@ -23,8 +23,8 @@ __all__ = ["Blocks", "indented", "read_indenter"]
 
 _PLAIN = frozenset({"line", "fresh"})  # in a line; "fresh" right behind its line break
 
-_LINES = 60  # lines that one line break may run over: empty ones, and comments
-_MOST_BLANKS = 32
+_LINES = 160  # lines that one line break may run over: empty ones, and comments
+_MOST_BLANKS = 80
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Blocks:
         """What is left out, in words."""
         return [
             f"indentation: {self.width} spaces a level, at most {self.depth} levels",
-            f"a line break: at most {_LINES} lines of comments or nothing",
+            f"a line break: at most {_LINES} lines of comments or nothing, each behind {_MOST_BLANKS} blanks",
         ]
 
     def texts(self, newline: str) -> dict[str, str]:
