@@ -70,7 +70,7 @@ bring() {  # what there is, also after a failure
   large="$(find "$out" -type f -size +16M)"
   [ -z "$large" ] || say "over 16 MiB: $large"
   say "$out has, after $SECONDS s:"
-  ls -l "$out" "$out"/drafter
+  find "$out" -type f -exec ls -l {} +
 }
 trap bring EXIT
 rm -f "$work"/acceptance.*
@@ -79,5 +79,5 @@ SECONDS=0
 [ -n "$target" ] || timeout 100 "$python" -m xpress_struct.cli pull
 timeout $((450 - SECONDS)) "$python" -m xpress_struct.cli train "${train[@]}" --out "$work" "${given[@]}"
 say "trained; $SECONDS s so far"
-timeout $((560 - SECONDS)) "$python" -m benchmarks.acceptance "${acceptance[@]}" --drafter "$work/drafter" \
+timeout $((530 - SECONDS)) "$python" -m benchmarks.acceptance "${acceptance[@]}" --drafter "$work/drafter" \
   --out "$work/acceptance.json" | tee "$work/acceptance.txt"

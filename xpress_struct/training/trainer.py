@@ -167,11 +167,12 @@ class Trainer:
             return torch.zeros(4, device=device)
         features = self._features.of(document)
         cpu_blocks = pack(document, features, anchors, config.block_size, config.mask_token_id)
-        columns, p = targets_of(features, cpu_blocks, self._columns)
+        targets = targets_of(features, cpu_blocks, self._columns)
         blocks = cpu_blocks.to(device)
+        columns, p = (each.to(device, non_blocking=True) for each in targets)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             scored = drafter(blocks)
-            losses = block_loss(scored, blocks, columns.to(device), p.to(device), drafter.draft_ids, self._loss())
+            losses = block_loss(scored, blocks, columns, p, drafter.draft_ids, self._loss())
         (losses.total * share).backward()  # type: ignore[no-untyped-call]
         self.progress.blocks += len(anchors)
         return torch.stack((losses.total.detach(), losses.base, losses.forced, losses.free))
