@@ -10,6 +10,7 @@ from xpress_struct.training.split import group_of
 
 __all__ = ["sql_ask", "sql_prompt"]
 
+
 class _Table(NamedTuple):
     name: str
     plural: str
