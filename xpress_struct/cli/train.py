@@ -34,7 +34,7 @@ def add_train(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--features", metavar="DIR", help="where features are kept; default: in --out")
     parser.add_argument("--steps", type=int, default=2000, metavar="N")
     parser.add_argument("--minutes", type=float, metavar="N", help="stop training after so long; then resume")
-    parser.add_argument("--anchors", type=int, default=24, metavar="N", help="blocks of a document in a step")
+    parser.add_argument("--anchors", type=int, default=16, metavar="N", help="blocks of a document in a step")
     parser.add_argument("--block-size", type=int, default=16, metavar="B")
     parser.add_argument("--layers", type=int, default=2, metavar="N")
     parser.add_argument(

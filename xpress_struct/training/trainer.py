@@ -26,6 +26,7 @@ from xpress_struct.training.blocks import pack
 from xpress_struct.training.drafter import TrainedDrafter
 from xpress_struct.training.features import FeatureCache
 from xpress_struct.training.losses import LossSettings, block_loss, targets_of
+from xpress_struct.training.optimizers import Optimizers
 from xpress_struct.training.shards import Document
 
 __all__ = ["Progress", "TrainSettings", "Trainer"]
@@ -40,14 +41,14 @@ class TrainSettings:
     Attributes:
         steps: of the whole schedule: warm-up, then a cosine down to a tenth of the rate.
         documents, anchors: a step sees so many documents, and up to so many blocks of each.
-        learning_rate, warmup, weight_decay, clip: of AdamW; `warmup` is a share of the steps.
+        learning_rate, warmup, weight_decay, clip: see `Optimizers`; `warmup` is a share of the steps.
         loss: see `LossSettings`.
         seed: of the order of documents and of the blocks.
     """
 
     steps: int = 2000
-    documents: int = 4
-    anchors: int = 24
+    documents: int = 8
+    anchors: int = 16
     learning_rate: float = 1e-3
     warmup: float = 0.04
     weight_decay: float = 0.01
@@ -94,12 +95,7 @@ class Trainer:
         self.drafter, self.settings, self.progress = drafter, settings, Progress()
         self._documents, self._features = list(documents), features
         self._folder, self._max_shard_size = Path(folder), max_shard_size
-        self._optimizer = torch.optim.AdamW(
-            drafter.parameters(),
-            lr=settings.learning_rate,
-            betas=(0.9, 0.95),
-            weight_decay=settings.weight_decay,
-        )
+        self._optimizers = Optimizers(drafter, settings.learning_rate, settings.weight_decay, settings.clip)
         ids, config = drafter.draft_ids.cpu(), drafter.config
         self._columns = torch.full((config.layers.vocab_size,), -1).scatter(0, ids, torch.arange(len(ids)))
 
@@ -144,17 +140,13 @@ class Trainer:
 
     def _step(self) -> list[float]:
         """One step; the total loss and its parts."""
-        rate = self._rate(self.progress.step)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizers.zero_grad()
         rng = random.Random(f"{self.settings.seed} step {self.progress.step}")
         batch = self._batch()
         sums = torch.zeros(4, device=self.drafter.lm_head.device)
         for document in batch:
             sums += self._learn(document, rng, 1 / len(batch)) / len(batch)
-        torch.nn.utils.clip_grad_norm_(self.drafter.parameters(), self.settings.clip)
-        self._optimizer.step()
+        self._optimizers.step(self._rate(self.progress.step))
         self.progress.step += 1
         # The only wait for a GPU in a step: the next documents are packed while it works.
         return cast(list[float], sums.tolist())
@@ -211,7 +203,7 @@ class Trainer:
         progress = self.progress
         state = {
             "drafter": self.drafter.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "optimizers": self._optimizers.state(),
             "progress": [progress.step, progress.seconds, progress.blocks, progress.losses],
         }
         unfinished = self._folder / "state.unfinished"
@@ -231,7 +223,7 @@ class Trainer:
         try:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
             self.drafter.load_state_dict(state["drafter"])
-            self._optimizer.load_state_dict(state["optimizer"])
+            self._optimizers.resume(state["optimizers"])
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             raise ModelError(f"{str(path)!r} cannot be resumed: {error}") from error
         step, seconds, blocks, losses = state["progress"]
