@@ -10,8 +10,10 @@ from functools import lru_cache, partial
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.lark import lark
 from xpress_struct.constraints.report import Checked
-from xpress_struct.constraints.sql.grammar import DIALECTS, STATEMENTS, grammar_for
+from xpress_struct.constraints.sql.grammar import DIALECTS, STATEMENTS, grammar_for, reserved
 from xpress_struct.constraints.sql.schema import Database, read_database
+from xpress_struct.constraints.sql.scope import Names
+from xpress_struct.constraints.sql.scope_matcher import ScopeMatcher
 from xpress_struct.errors import ArgumentError, OutputValidationError
 
 __all__ = ["sql"]
@@ -56,7 +58,10 @@ def sql(
             f"statements={statements!r}: it must be a sequence of some of {', '.join(map(repr, STATEMENTS))}."
         )
     database = read_database(tables)
-    constraint = _compiled(grammar_for(database, dialect, statements))
+    names = Names.of(database, reserved(dialect))
+    constraint = replace(
+        _compiled(grammar_for(database, dialect, statements)), matcher_class=partial(ScopeMatcher, names)
+    )
     if not check:
         return constraint
     checked = Checked("sqlite", "", "which table an alias stands for is not context-free")

@@ -1,0 +1,465 @@
+"""How words and signs move on in an SQL statement: clauses, brackets, and the names in them."""
+
+from __future__ import annotations
+
+from xpress_struct.constraints.sql.expected import arguments, callable_, expected, may_call, takes_more
+from xpress_struct.constraints.sql.frames import Frame, Frames, Query, Source, innermost, replaced
+from xpress_struct.constraints.sql.scope import STAR, Names, added, closed, qualified, unclear, used
+
+__all__ = ["UNKNOWN", "finished", "number", "qualifier", "quoted", "sign", "string", "word"]
+
+UNKNOWN: Frames = ()
+"""Nothing is known any more: all is left to SQLite."""
+
+_TO_OPERAND = frozenset(
+    b"and or like glob escape between when then else case where by having on limit offset distinct all".split()
+)
+_TO_OPERATOR = frozenset(
+    b"null true false current_date current_time current_timestamp isnull notnull end asc desc first last "
+    b"preceding following row".split()
+)
+_SIDES = frozenset(b"left right full inner cross outer".split())
+_SETS = frozenset(b"union intersect except".split())
+_BRACKETS = {
+    "in": Frame("in", "operand"),
+    "exists": Frame("exists", "word"),
+    "cast": Frame("cast", "operand"),
+    "over": Frame("window", "word"),
+    "filter": Frame("filter", "word"),
+    "using": Frame("using", "column"),
+    "values": Frame("row", "operand"),
+    "row": Frame("row", "operand"),
+    "target": Frame("columns", "column"),
+}
+
+
+def _top(frames: Frames, **changes: object) -> Frames:
+    return (*frames[:-1], frames[-1]._replace(**changes))  # type: ignore[arg-type]
+
+
+def _done(frames: Frames, last: str = "done") -> Frames:
+    """The frames behind an operand."""
+    return _top(frames, want="operator", last=last)
+
+
+def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | None:
+    """The frames behind a word; `opens`: a bracket follows. None where the word cannot come."""
+    frame = frames[-1]
+    if not expected(names, frames).takes(names, text):
+        return None
+    want = frame.want
+    if text in names.reserved or want == "word":
+        return _keyword(names, frames, text.decode(errors="replace"))
+    if want == "operand":
+        return _called(names, frames, text) if opens else _used(names, frames, text)
+    if want == "qualified":
+        found = qualified(names, frames, frame.qualifier, text)
+        return found and _bare(_done(found), text)
+    if want == "source":
+        return _source(names, frames, text, opens)
+    if want == "column":
+        return _column(names, frames, text)
+    if want in ("tail", "table alias"):
+        return _renamed(frames, text)
+    if want == "free":
+        return _done(frames) if frame.last == "collate" else frames
+    return _alias(frames, text)
+
+
+def _used(names: Names, frames: Frames, text: bytes) -> Frames | None:
+    query, frame = frames[-1].query, frames[-1]
+    if query is not None and query.clause in ("order", "group") and frame.last in ("by", ","):
+        if text in query.results:
+            return _done(frames)
+        if query.compound and query.clause == "order":
+            return None
+    found = used(names, frames, text)
+    return found and _bare(_done(found), text)
+
+
+def _bare(frames: Frames, text: bytes) -> Frames:
+    """Notes that a result is, so far, this column."""
+    query = frames[-1].query
+    return replaced(frames, len(frames) - 1, bare=text) if query and query.clause == "select" else frames
+
+
+def _called(names: Names, frames: Frames, text: bytes) -> Frames | None:
+    numbers = callable_(names, *may_call(names, frames)).get(text)
+    return numbers and (*frames, Frame("call", "operand", name=text, numbers=numbers))
+
+
+def _source(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | None:
+    place = innermost(frames)
+    query = frames[place].inside
+    if opens and text in (b"json_each", b"json_tree"):
+        return (*frames, Frame("call", "operand", name=text, numbers=frozenset((1, 2))))
+    if text not in names.tables:
+        return None
+    source = Source(text, names.tables[text])
+    if query.clause == "target":
+        width = names.widths[text] if frames[-1].last == "into" else None
+        frames = replaced(frames, place, sources=(source,), closed=True, expected=width)
+        return _top(frames, want="word", last="target", name=text)
+    return _joined(frames, source, "table")
+
+
+def _joined(frames: Frames, source: Source, last: str) -> Frames | None:
+    place = innermost(frames)
+    more = added(frames[place].inside, source)
+    if more is None:
+        return None
+    return _top(replaced(frames, place, **more._asdict()), want="tail", last=last)
+
+
+def _renamed(frames: Frames, text: bytes) -> Frames:
+    place = innermost(frames)
+    *earlier, last = frames[place].inside.sources
+    frames = replaced(frames, place, sources=(*earlier, last._replace(name=text)))
+    return _top(frames, want="word" if frames[place].inside.clause == "target" else "tail", last="aliased")
+
+
+def _column(names: Names, frames: Frames, text: bytes) -> Frames | None:
+    if frames[-1].kind == "using":
+        place = innermost(frames)
+        *earlier, last = frames[place].inside.sources
+        frames = replaced(frames, place, sources=(*earlier, last._replace(shared=last.shared | {text})))
+    return _done(frames)
+
+
+def _alias(frames: Frames, text: bytes) -> Frames:
+    """A name of a result."""
+    place = innermost(frames)
+    frames = replaced(frames, place, results=frames[place].inside.results | {text}, bare=b"")
+    return _done(frames, "aliased")
+
+
+def _keyword(names: Names, frames: Frames, text: str) -> Frames | None:
+    frame, place = frames[-1], innermost(frames)
+    if text == "with":
+        return UNKNOWN
+    if frame.query is not None:
+        moved = _clause(names, frames, text)
+        if moved is not frames:
+            return moved
+    if text in ("select", "values"):
+        scalar = 1 if frame.kind in ("group", "in") else None
+        start = Query(expected=scalar, derived=frame.kind == "sources")
+        return _clause(names, (*frames[:-1], Frame("query", "word", query=start)), text)
+    if text == "not":
+        after = {"operand": "operand", "operator": "word"}.get(frame.want, "word")
+        return _top(frames, want=after, last="is not" if frame.last == "is" else "not")
+    if text == "distinct" and frame.last in ("is", "is not"):
+        return _top(frames, want="word", last="is distinct")
+    if text == "from" and frame.last == "is distinct":
+        return _top(frames, want="operand", last="is")
+    if text in ("distinct", "all") and frame.kind == "call":
+        return _top(frames, last="distinct", numbers=frozenset((1,)))
+    if text in _SIDES or text in ("natural", "join"):
+        return _join(frames, text)
+    if text == "on":
+        return _top(replaced(frames, place, clause="on"), want="operand", last="on")
+    if text == "as":
+        return _as(frames)
+    if text == "is":
+        return _top(frames, want="operand", last="is")
+    if text == "collate":
+        return _top(frames, want="free", last="collate")
+    if frame.kind == "window" and text in ("rows", "range", "groups"):
+        return _top(frames, want="operand", last="frame")
+    if text.encode() in _TO_OPERAND:
+        return _top(frames, want="operand", last=text)
+    if text.encode() in _TO_OPERATOR:
+        return _bare(_done(frames), b"")
+    return _top(frames, want="word", last=text)
+
+
+def _join(frames: Frames, text: str) -> Frames:
+    place, last = innermost(frames), frames[-1].last
+    join = "natural" if text == "natural" or (frames[-1].want == "word" and last == "natural") else "join"
+    frames = replaced(frames, place, join=join, clause="from")
+    if text == "join":
+        return _top(frames, want="source", last=text)
+    return _top(frames, want="word", last="natural" if join == "natural" else text)
+
+
+def _as(frames: Frames) -> Frames:
+    frame = frames[-1]
+    if frame.kind == "cast":
+        return _top(frames, want="free", last="type")
+    clause = frames[innermost(frames)].inside.clause
+    return _top(frames, want="table alias" if clause in ("from", "target") else "alias", last="as")
+
+
+def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
+    """The frames behind a word that begins a clause of the innermost query; as they were, if it does not."""
+    frame, place = frames[-1], len(frames) - 1
+    query = frame.inside
+    if frame.want == "operand":
+        return frames
+    if text in ("insert", "replace") and query.clause == "start":
+        return _top(replaced(frames, place, clause="target"), want="word", last="insert")
+    if text in ("update", "delete") and query.clause == "start":
+        want = "source" if text == "update" else "word"
+        return _top(replaced(frames, place, clause="target"), want=want, last=text)
+    if query.clause == "target":
+        return _target(frames, text)
+    if text == "select":
+        return _top(replaced(frames, place, clause="select"), want="operand", last="select", count=0)
+    if text == "values":
+        return _top(replaced(frames, place, clause="values", closed=True), want="word", last="values")
+    if text == "from" and query.clause in ("select", "set") and frame.last != "is distinct":
+        changes = {"bare": b"", "results": query.results | {query.bare} - {b""}, "closed": False, "join": ""}
+        return _top(replaced(frames, place, clause="from", **changes), want="source", last="from")
+    if text == "on" and query.clause == "values":
+        return UNKNOWN  # upsert
+    if text == "by" and frame.last in ("group", "order"):
+        return _top(replaced(frames, place, clause=frame.last), want="operand", last="by")
+    if text.encode() not in _SETS and text not in ("where", "group", "order", "having", "limit", "returning"):
+        return frames
+    over = closed(names, frames, place)
+    if over is None:
+        return None
+    if text.encode() in _SETS:
+        return _next_operand(over)
+    if text == "group":
+        over = replaced(over, place, aggregate=True)
+    if text in ("group", "order"):
+        return _top(over, want="word", last=text)
+    if text == "returning":
+        own = frames[0].name
+        over = replaced(over, place, sources=(Source(own, names.tables[own]),))
+        over = _top(over, count=0)
+    return _top(replaced(over, place, clause=text), want="operand", last="select" if text == "returning" else text)
+
+
+def _target(frames: Frames, text: str) -> Frames:
+    """Words around the table that a statement changes."""
+    place, last = len(frames) - 1, frames[-1].last
+    if text in ("into", "from") or (last == "or" and frames[0].name == b"update"):
+        return _top(frames, want="source", last=text)
+    if text == "or":
+        return _top(frames, want="word", last=text, name=b"update" if last == "update" else b"")
+    if text == "set":
+        return _top(replaced(frames, place, clause="set"), want="column", last=text)
+    if text == "select":
+        query = replaced(frames, place, clause="select", closed=False, sources=())
+        return _top(query, want="operand", last=text, count=0)
+    if text == "values" and last != "default":
+        return _top(replaced(frames, place, clause="values", sources=()), want="word", last=text)
+    if text in ("where", "returning"):
+        last = "select" if text == "returning" else text
+        return _top(replaced(frames, place, clause=text), want="operand", last=last, count=0)
+    if text == "as":
+        return _top(frames, want="table alias", last=text)
+    return _top(frames, want="word", last=text)
+
+
+def _next_operand(frames: Frames) -> Frames:
+    """The frames behind a set operator."""
+    place = len(frames) - 1
+    query = frames[place].inside
+    width = query.expected if query.width is None else query.width
+    new = Query(expected=width, results=query.results, derived=query.derived, compound=True)
+    return _top(replaced(frames, place, **new._asdict()), want="word", last="set", count=0)
+
+
+def quoted(names: Names, frames: Frames, text: bytes) -> Frames | None:
+    """The frames behind a name or a text in double quotes."""
+    frame = frames[-1]
+    if frame.want == "operand":
+        if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
+            return _done(frames) if text in frame.inside.results else None
+        if text not in names.columns:
+            return _done(frames)
+        # SQLite takes a name that no source has for a text.
+        found = _used(names, frames, text)
+        return _done(frames) if found is None and names.plain(text) else found
+    if frame.want in ("operator", "alias"):
+        return _alias(frames, text)
+    if not expected(names, frames).takes(names, text):
+        return None
+    return word(names, frames, text, False) if frame.want != "source" else _source(names, frames, text, False)
+
+
+def string(frames: Frames) -> Frames | None:
+    """The frames behind a text in single quotes."""
+    frame = frames[-1]
+    if frame.want == "alias":
+        return _alias(frames, b"'")
+    if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
+        return None
+    return _done(frames)
+
+
+def number(frames: Frames, text: bytes) -> Frames | None:
+    """The frames behind a number: alone in ORDER BY or GROUP BY, it is that of a result."""
+    frame = frames[-1]
+    if frame.want != "operand":
+        return frames if frame.want == "free" or frame.kind == "free" else None
+    query = frame.query
+    if query is not None and query.clause in ("order", "group") and frame.last in ("by", ","):
+        if query.compound and not text.isdigit():
+            return None
+        if text.isdigit() and query.width is not None and not 0 < int(text) <= query.width:
+            return None
+    return _done(frames)
+
+
+def qualifier(names: Names, frames: Frames, text: bytes) -> Frames | None:
+    """The frames behind `name.`."""
+    if frames[-1].want != "operand" or not expected(names, frames).takes(names, text):
+        return None
+    return _top(frames, want="qualified", qualifier=text)
+
+
+def sign(names: Names, frames: Frames, char: str) -> Frames | None:
+    """The frames behind a sign that is no part of a name, a number or a text."""
+    frame = frames[-1]
+    if frame.last == "window" and frame.want == "operator":
+        return None
+    if char == "(":
+        return _opened(frames)
+    if char == ")":
+        return _closed(names, frames)
+    if char == ",":
+        return _comma(names, frames)
+    if char == ";":
+        return finished(names, frames)
+    if char == "*" and frame.want in ("operand", "qualified"):
+        return _star(names, frames)
+    if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
+        return None
+    if frame.want == "operator" and frame.last not in ("aliased", "star"):
+        return _bare(_top(frames, want="operand", last="sign"), b"")
+    return frames if frame.want == "operand" else None
+
+
+def _opened(frames: Frames) -> Frames | None:
+    frame = frames[-1]
+    if frame.want == "operand":
+        if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
+            return None
+        return (*frames, Frame("group", "operand"))
+    if frame.want == "source":
+        return (*frames, Frame("sources", "source"))
+    if frame.want == "free":
+        return (*frames, Frame("free", "free"))
+    if frame.want == "word":
+        target = frame.query is not None and frame.query.clause == "target"
+        opened = _BRACKETS.get("target" if target else frame.last)
+        return opened and (*frames, opened)
+    return None
+
+
+def _closed(names: Names, frames: Frames) -> Frames | None:
+    frame, below = frames[-1], frames[:-1]
+    if not below:
+        return None
+    if frame.query is not None:
+        over = finished(names, frames)
+        if over is None:
+            return None
+        below = over[:-1]
+        return _joined(below, Source(b"", None), "derived") if frame.query.derived else _done(_bare(below, b""))
+    if frame.kind == "call":
+        return _returned(names, frames)
+    place = innermost(below)
+    query = below[place].inside
+    if frame.kind == "sources":
+        return None if unclear(query) else _top(below, want="tail", last="group")
+    if frame.kind == "using":
+        return None if unclear(query) else _top(below, want="tail", last="using")
+    if frame.kind == "columns":
+        below = replaced(below, place, expected=frame.count + 1)
+        return _top(below, want="word", last="columns")
+    if frame.kind == "row":
+        if query.expected not in (None, frame.count + 1):
+            return None
+        below = replaced(below, place, expected=frame.count + 1, width=frame.count + 1)
+        return _top(below, want="word", last="row")
+    if frame.kind == "free":
+        return _top(below, want="free")
+    return _done(_bare(below, b""), "filtered" if frame.kind == "filter" else "done")
+
+
+def _returned(names: Names, frames: Frames) -> Frames | None:
+    """The frames behind a call."""
+    frame, below = frames[-1], frames[:-1]
+    count = 0 if frame.want == "operand" and frame.last == "(" or frame.last == "star" else frame.count + 1
+    if not arguments(frame.numbers, count):
+        return None
+    if below[-1].want == "source":
+        return _joined(below, Source(frame.name, None), "table")
+    function = names.functions[frame.name]
+    last = "done"
+    if function.window_only:
+        last = "window"
+    elif count in function.aggregate:
+        last = "aggregate"
+        below = replaced(below, innermost(below), aggregate=True)
+    return _done(_bare(below, b""), last)
+
+
+def _star(names: Names, frames: Frames) -> Frames | None:
+    frame = frames[-1]
+    if frame.kind == "call":
+        counts = frame.name == b"count" and frame.last == "(" and 0 in frame.numbers
+        return _top(frames, want="operator", last="star") if counts else None
+    if frame.kind != "query" or frame.inside.clause not in ("select", "returning"):
+        return None
+    if frame.last not in ("select", "distinct", "all", ","):
+        return None
+    query = frame.inside
+    if query.expected is not None and query.expected - frame.count not in names.widths.values():
+        return None
+    star = b""
+    found: Frames | None = frames
+    if frame.want == "qualified":
+        star, found = frame.qualifier, qualified(names, frames, frame.qualifier, STAR)
+    return found and _done(replaced(found, len(frames) - 1, stars=(*query.stars, star)), "star")
+
+
+def _comma(names: Names, frames: Frames) -> Frames | None:
+    frame = frames[-1]
+    if frame.kind in ("call", "row"):
+        numbers = frame.numbers
+        if frame.kind == "row":
+            needed = frames[innermost(frames)].inside.expected
+            numbers = frozenset((-1 if needed is None else needed,))
+        if not takes_more(numbers, frame.count + 1) or frame.last == "star":
+            return None
+        return _top(frames, want="operand", last=",", count=frame.count + 1)
+    if frame.kind == "group":
+        return None
+    if frame.want == "tail":
+        return _another(frames)
+    if frame.query is None:
+        want = {"using": "column", "columns": "column", "free": "free"}.get(frame.kind, "operand")
+        return _another(frames) if frame.kind == "sources" else _top(frames, want=want, last=",", count=frame.count + 1)
+    query, place = frame.query, len(frames) - 1
+    if query.clause == "select":
+        if query.expected is not None and frame.count + 2 > query.expected:
+            return None
+        frames = replaced(frames, place, results=query.results | {query.bare} - {b""}, bare=b"")
+        return _top(frames, want="operand", last=",", count=frame.count + 1)
+    if query.clause == "on":
+        return _another(frames)
+    want = {"set": "column", "values": "word"}.get(query.clause, "operand")
+    return _top(frames, want=want, last="row" if want == "word" else ",")
+
+
+def _another(frames: Frames) -> Frames | None:
+    place = innermost(frames)
+    if unclear(frames[place].inside):
+        return None
+    return _top(replaced(frames, place, clause="from", join=""), want="source", last=",")
+
+
+def finished(names: Names, frames: Frames) -> Frames | None:
+    """The frames at the end of a query; None where it lacks something."""
+    frame = frames[-1]
+    if frame.query is None or frame.want in ("operand", "source") or frame.last == "window":
+        return None
+    if frame.query.clause in ("select", "from", "on"):
+        return closed(names, frames, len(frames) - 1)
+    return frames
