@@ -6,7 +6,7 @@ from xpress_struct.constraints.sql.expected import arguments, callable_, expecte
 from xpress_struct.constraints.sql.frames import Frame, Frames, Query, Source, innermost, replaced
 from xpress_struct.constraints.sql.scope import STAR, Names, added, closed, qualified, unclear, used
 
-__all__ = ["UNKNOWN", "finished", "number", "qualifier", "quoted", "sign", "string", "word"]
+__all__ = ["UNKNOWN", "finished", "limits_numbers", "number", "qualifier", "quoted", "sign", "string", "word"]
 
 UNKNOWN: Frames = ()
 """Nothing is known any more: all is left to SQLite."""
@@ -19,6 +19,7 @@ _TO_OPERATOR = frozenset(
     b"preceding following row".split()
 )
 _SIDES = frozenset(b"left right full inner cross outer".split())
+_DIRECTIONS = ("asc", "desc", "first", "last")
 _SETS = frozenset(b"union intersect except".split())
 _BRACKETS = {
     "in": Frame("in", "operand"),
@@ -37,9 +38,10 @@ def _top(frames: Frames, **changes: object) -> Frames:
     return (*frames[:-1], frames[-1]._replace(**changes))  # type: ignore[arg-type]
 
 
-def _done(frames: Frames, last: str = "done") -> Frames:
-    """The frames behind an operand."""
-    return _top(frames, want="operator", last=last)
+def _done(frames: Frames, last: str = "done", bare: bytes = b"") -> Frames:
+    """The frames behind an operand; `bare`: it is this column."""
+    frames = _top(frames, want="operator", last=last)
+    return frames if frames[-1].query is None else replaced(frames, len(frames) - 1, bare=bare)
 
 
 def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | None:
@@ -54,7 +56,7 @@ def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | Non
         return _called(names, frames, text) if opens else _used(names, frames, text)
     if want == "qualified":
         found = qualified(names, frames, frame.qualifier, text)
-        return found and _bare(_done(found), text)
+        return found and _column_done(found, frame.qualifier + b"\0" + text)
     if want == "source":
         return _source(names, frames, text, opens)
     if want == "column":
@@ -67,20 +69,20 @@ def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | Non
 
 
 def _used(names: Names, frames: Frames, text: bytes) -> Frames | None:
-    query, frame = frames[-1].query, frames[-1]
-    if query is not None and query.clause in ("order", "group") and frame.last in ("by", ","):
+    if limits_numbers(frames):
+        query = frames[-1].inside
         if text in query.results:
-            return _done(frames)
+            return _column_done(frames, text)
         if query.compound and query.clause == "order":
             return None
     found = used(names, frames, text)
-    return found and _bare(_done(found), text)
+    return found and _column_done(found, text)
 
 
-def _bare(frames: Frames, text: bytes) -> Frames:
-    """Notes that a result is, so far, this column."""
-    query = frames[-1].query
-    return replaced(frames, len(frames) - 1, bare=text) if query and query.clause == "select" else frames
+def _column_done(frames: Frames, key: bytes) -> Frames:
+    """The frames behind a column."""
+    frame = frames[-1]
+    return _done(frames, bare=key if frame.at_term else b"")
 
 
 def _called(names: Names, frames: Frames, text: bytes) -> Frames | None:
@@ -98,7 +100,8 @@ def _source(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | 
     source = Source(text, names.tables[text])
     if query.clause == "target":
         width = names.widths[text] if frames[-1].last == "into" else None
-        frames = replaced(frames, place, sources=(source,), closed=True, expected=width)
+        changing = frames[-1].last in ("into", "from")
+        frames = replaced(frames, place, sources=(source,), closed=changing, expected=width)
         return _top(frames, want="word", last="target", name=text)
     return _joined(frames, source, "table")
 
@@ -129,7 +132,7 @@ def _column(names: Names, frames: Frames, text: bytes) -> Frames | None:
 def _alias(frames: Frames, text: bytes) -> Frames:
     """A name of a result."""
     place = innermost(frames)
-    frames = replaced(frames, place, results=frames[place].inside.results | {text}, bare=b"")
+    frames = replaced(frames, place, results=frames[place].inside.results | {text})
     return _done(frames, "aliased")
 
 
@@ -169,7 +172,8 @@ def _keyword(names: Names, frames: Frames, text: str) -> Frames | None:
     if text.encode() in _TO_OPERAND:
         return _top(frames, want="operand", last=text)
     if text.encode() in _TO_OPERATOR:
-        return _bare(_done(frames), b"")
+        bare = frame.query.bare if frame.query is not None and text in _DIRECTIONS else b""
+        return _done(frames, bare=bare)
     return _top(frames, want="word", last=text)
 
 
@@ -208,12 +212,14 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
     if text == "values":
         return _top(replaced(frames, place, clause="values", closed=True), want="word", last="values")
     if text == "from" and query.clause in ("select", "set") and frame.last != "is distinct":
-        changes = {"bare": b"", "results": query.results | {query.bare} - {b""}, "closed": False, "join": ""}
-        return _top(replaced(frames, place, clause="from", **changes), want="source", last="from")
+        results = query.named if query.clause == "select" else query.results
+        frames = replaced(frames, place, clause="from", results=results, bare=b"", listed=frozenset())
+        return _top(frames, want="source", last="from")
     if text == "on" and query.clause == "values":
         return UNKNOWN  # upsert
     if text == "by" and frame.last in ("group", "order"):
-        return _top(replaced(frames, place, clause=frame.last), want="operand", last="by")
+        frames = replaced(frames, place, clause=frame.last, bare=b"", listed=frozenset())
+        return _top(frames, want="operand", last="by")
     if text.encode() not in _SETS and text not in ("where", "group", "order", "having", "limit", "returning"):
         return frames
     over = closed(names, frames, place)
@@ -222,7 +228,7 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
     if text.encode() in _SETS:
         return _next_operand(over)
     if text == "group":
-        over = replaced(over, place, aggregate=True)
+        over = replaced(over, place, grouped=True)
     if text in ("group", "order"):
         return _top(over, want="word", last=text)
     if text == "returning":
@@ -291,13 +297,19 @@ def string(frames: Frames) -> Frames | None:
     return _done(frames)
 
 
+def limits_numbers(frames: Frames) -> bool:
+    """True where a number, alone, is that of a result: in ORDER BY and GROUP BY."""
+    frame = frames[-1]
+    return frame.query is not None and frame.query.clause in ("order", "group") and frame.last in ("by", ",")
+
+
 def number(frames: Frames, text: bytes) -> Frames | None:
-    """The frames behind a number: alone in ORDER BY or GROUP BY, it is that of a result."""
+    """The frames behind a number."""
     frame = frames[-1]
     if frame.want != "operand":
-        return frames if frame.want == "free" or frame.kind == "free" else None
-    query = frame.query
-    if query is not None and query.clause in ("order", "group") and frame.last in ("by", ","):
+        return frames if frame.want == "free" else None
+    if limits_numbers(frames):
+        query = frame.inside
         if query.compound and not text.isdigit():
             return None
         if text.isdigit() and query.width is not None and not 0 < int(text) <= query.width:
@@ -330,7 +342,8 @@ def sign(names: Names, frames: Frames, char: str) -> Frames | None:
     if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
         return None
     if frame.want == "operator" and frame.last not in ("aliased", "star"):
-        return _bare(_top(frames, want="operand", last="sign"), b"")
+        frames = _top(frames, want="operand", last="sign")
+        return frames if frame.query is None else replaced(frames, len(frames) - 1, bare=b"")
     return frames if frame.want == "operand" else None
 
 
@@ -360,7 +373,7 @@ def _closed(names: Names, frames: Frames) -> Frames | None:
         if over is None:
             return None
         below = over[:-1]
-        return _joined(below, Source(b"", None), "derived") if frame.query.derived else _done(_bare(below, b""))
+        return _joined(below, Source(b"", None), "derived") if frame.query.derived else _done(below)
     if frame.kind == "call":
         return _returned(names, frames)
     place = innermost(below)
@@ -379,7 +392,7 @@ def _closed(names: Names, frames: Frames) -> Frames | None:
         return _top(below, want="word", last="row")
     if frame.kind == "free":
         return _top(below, want="free")
-    return _done(_bare(below, b""), "filtered" if frame.kind == "filter" else "done")
+    return _done(below, "filtered" if frame.kind == "filter" else "done")
 
 
 def _returned(names: Names, frames: Frames) -> Frames | None:
@@ -397,7 +410,7 @@ def _returned(names: Names, frames: Frames) -> Frames | None:
     elif count in function.aggregate:
         last = "aggregate"
         below = replaced(below, innermost(below), aggregate=True)
-    return _done(_bare(below, b""), last)
+    return _done(below, last)
 
 
 def _star(names: Names, frames: Frames) -> Frames | None:
@@ -440,12 +453,12 @@ def _comma(names: Names, frames: Frames) -> Frames | None:
     if query.clause == "select":
         if query.expected is not None and frame.count + 2 > query.expected:
             return None
-        frames = replaced(frames, place, results=query.results | {query.bare} - {b""}, bare=b"")
-        return _top(frames, want="operand", last=",", count=frame.count + 1)
+        frames = replaced(frames, place, results=query.named)
     if query.clause == "on":
         return _another(frames)
     want = {"set": "column", "values": "word"}.get(query.clause, "operand")
-    return _top(frames, want=want, last="row" if want == "word" else ",")
+    frames = replaced(frames, place, listed=query.listed | {query.bare} - {b""}, bare=b"")
+    return _top(frames, want=want, last="row" if want == "word" else ",", count=frame.count + 1)
 
 
 def _another(frames: Frames) -> Frames | None:
@@ -460,6 +473,6 @@ def finished(names: Names, frames: Frames) -> Frames | None:
     frame = frames[-1]
     if frame.query is None or frame.want in ("operand", "source") or frame.last == "window":
         return None
-    if frame.query.clause in ("select", "from", "on"):
+    if frame.query.clause in ("select", "from", "on", "set"):
         return closed(names, frames, len(frames) - 1)
     return frames

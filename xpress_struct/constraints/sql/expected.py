@@ -95,7 +95,7 @@ def may_call(names: Names, frames: Frames) -> tuple[bool, bool]:
         if frame.query is not None:
             clause = frame.query.clause
             if clause == "order":
-                return frame.query.aggregate, windows
+                return frame.query.aggregate or frame.query.grouped, windows
             return clause in ("select", "having"), windows and clause == "select"
         if frame.kind == "call":
             function = names.functions.get(frame.name)
@@ -137,8 +137,9 @@ def expected(names: Names, frames: Frames) -> Expected:
     if frame.want == "column":
         return Expected(_columns(names, frame, query))
     if frame.want == "qualified":
-        fit = (column for column in names.columns if qualified(names, frames, frame.qualifier, column) is not None)
-        return Expected(frozenset(fit))
+        fit = {column for column in names.columns if qualified(names, frames, frame.qualifier, column) is not None}
+        listed = query.listed if frame.at_term else ()
+        return Expected(frozenset(column for column in fit if frame.qualifier + b"\0" + column not in listed))
     if frame.want == "source":
         return Expected(_sources(names, frame, query))
     if frame.want == "tail":
@@ -151,7 +152,7 @@ def expected(names: Names, frames: Frames) -> Expected:
 def _operand(names: Names, frames: Frames, frame: Frame, query: Query) -> Expected:
     last = frame.last
     if frame.kind == "query" and query.clause == "order" and query.compound:
-        return Expected(query.results)
+        return Expected(query.results - query.listed)
     words = set(_CONSTANTS)
     if last not in _INNER:
         words.add(b"not")
@@ -165,12 +166,14 @@ def _operand(names: Names, frames: Frames, frame: Frame, query: Query) -> Expect
         words |= {b"distinct", b"not"}
     elif frame.kind == "window" and last in ("frame", "between", "and"):
         words |= _FRAME_STARTS
-    words |= visible(names, frames) | callable_(names, *may_call(names, frames)).keys()
+    # No list has a column twice, which a small model would write again and again.
+    words |= visible(names, frames) - (query.listed if frame.at_term else frozenset())
+    words |= callable_(names, *may_call(names, frames)).keys()
     found, aliases = qualifiers(names, frames)
     words |= found
-    if frame.kind == "query" and last in ("by", ",") and query.clause in ("order", "group"):
+    if frame.at_term and query.clause in ("order", "group"):
         # An aggregate is no group, by whatever name.
-        words |= frozenset() if query.clause == "group" and query.aggregate else query.results
+        words |= frozenset() if query.clause == "group" and query.aggregate else query.results - query.listed
     return Expected(frozenset(words), aliases)
 
 
@@ -209,6 +212,8 @@ def _operator(names: Names, frames: Frames, frame: Frame, query: Query) -> Expec
             words |= _JOINS | (EXPECTED_END if _ends(names, frames) else frozenset())
         else:
             words |= _BEHIND.get(query.clause, EXPECTED_END)
+            if query.clause == "set" and not _ends(names, frames):
+                words -= {b"where", b"returning"}
     return Expected(frozenset(words))
 
 

@@ -34,9 +34,12 @@ class Query(NamedTuple):
         width: how many results the query has, once known.
         expected: how many it must have.
         results: their names.
-        bare: the column that is all of a result so far, b"" for none.
+        bare: the column that is all of a result or term so far, behind its qualifier and NUL if it has one;
+            b"" for none.
+        listed: such columns before it in the same list.
         compound: it stands behind a set operator.
-        aggregate: it has an aggregate among its results, or GROUP BY.
+        aggregate: it has an aggregate among its results.
+        grouped: it has GROUP BY.
         derived: it is a source of FROM, and does not see the others.
         join: how the next source is added.
     """
@@ -51,10 +54,22 @@ class Query(NamedTuple):
     expected: int | None = None
     results: frozenset[bytes] = frozenset()
     bare: bytes = b""
+    listed: frozenset[bytes] = frozenset()
     compound: bool = False
     aggregate: bool = False
+    grouped: bool = False
     derived: bool = False
     join: str = ""
+
+    @property
+    def open(self) -> bool:
+        """True where FROM may still give what is used: among results, and in SET."""
+        return not self.closed and self.clause in ("select", "set")
+
+    @property
+    def named(self) -> frozenset[bytes]:
+        """Names of the results, with that of the last one."""
+        return self.results | {self.bare.rpartition(b"\0")[2]} - {b""}
 
 
 class Frame(NamedTuple):
@@ -81,6 +96,11 @@ class Frame(NamedTuple):
     qualifier: bytes = b""
     numbers: frozenset[int] = frozenset()
     query: Query | None = None
+
+    @property
+    def at_term(self) -> bool:
+        """True where a result, or a term of GROUP BY or ORDER BY, begins."""
+        return self.query is not None and self.last in ("select", "distinct", "all", ",", "by")
 
     @property
     def inside(self) -> Query:

@@ -124,7 +124,7 @@ def used(names: Names, frames: Frames, column: bytes, place: int | None = None) 
         query = frames[at].inside
         if query.clause == "limit":
             return None
-        if not query.closed and query.clause == "select":
+        if query.open:
             return replaced(frames, at, uses=query.uses | {column})
         found = givers(query.sources, column)
         if found > 1:
@@ -148,7 +148,7 @@ def qualified(
         for source in query.sources:
             if source.name == qualifier and (column == STAR or source.has(column)):
                 return frames
-        if not query.closed and query.clause == "select":
+        if query.open:
             wanted = _of(query, qualifier) | {column} - {STAR}
             if qualifier in names.tables or names.covered(wanted):
                 return replaced(frames, at, qualified=query.qualified | {(qualifier, column)})
@@ -194,7 +194,7 @@ def closed(names: Names, frames: Frames, place: int) -> Frames | None:
     width = _width(names, query, frames[place].count + 1)
     if query.expected is not None and width is not None and width != query.expected:
         return None
-    results = query.results | ({query.bare} - {b""})
+    results = query.named
     if query.stars:
         results = results.union(*(source.columns or frozenset() for source in query.sources))
     found: Frames | None = replaced(frames, place, closed=True, width=width, results=results, bare=b"")
@@ -235,7 +235,7 @@ def visible(names: Names, frames: Frames) -> frozenset[bytes]:
         if query.clause == "limit":
             break
         unknown = any(source.columns is None for source in query.sources)
-        if (not query.closed and query.clause == "select") or unknown:
+        if query.open or unknown:
             return names.columns - hidden
         here = frozenset().union(*(source.columns or () for source in query.sources))
         found |= {column for column in here if givers(query.sources, column) == 1} - hidden
@@ -252,7 +252,7 @@ def qualifiers(names: Names, frames: Frames) -> tuple[frozenset[bytes], bool]:
         query = frames[at].inside
         if query.clause == "limit":
             break
-        if not query.closed and query.clause == "select":
+        if query.open:
             return frozenset(names.tables), True
         found |= {source.name for source in query.sources}
         at = outer(frames, at)

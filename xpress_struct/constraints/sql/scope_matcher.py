@@ -11,6 +11,7 @@ import numpy as np
 from llguidance import LLMatcher
 
 from xpress_struct.constraints.matcher import GrammarMatcher
+from xpress_struct.constraints.sql.clauses import limits_numbers
 from xpress_struct.constraints.sql.expected import expected, prefixes
 from xpress_struct.constraints.sql.reading import (
     BETWEEN,
@@ -104,9 +105,14 @@ class ScopeMatcher(GrammarMatcher):
                 allowed |= self._each(legal & ~allowed)
         if behind_blank:
             allowed[known.spelled([b""], True)] = True
-        # Digits begin a number, or end an alias.
-        numeric = legal & known.numeric
-        return (allowed & ~numeric) | self._each(numeric)
+        if not start:
+            numbers = legal & known.numbers
+            allowed &= ~numbers
+            if limits_numbers(place.frames):
+                allowed |= self._each(numbers)
+            elif place.frames[-1].want in ("operand", "free"):
+                allowed |= numbers
+        return allowed
 
     def _in_quotes(self, legal: np.ndarray, place: Place) -> np.ndarray:
         if place.mode == QUOTED and place.frames[-1].want in ("source", "column", "qualified"):

@@ -19,14 +19,14 @@ class Spellings:
     """Attributes, where a selection is bool [n] over the n ids:
 
     plain: words; behind_blank: blanks, and words behind them; rest: other text, signs in it; silent: no text.
-    numeric: those of the words that have digits.
+    numbers: those of the words that begin with a digit.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         tokens = vocabulary.tokens
         size = len(tokens)
         self.plain, self.behind_blank, self.rest, self.silent = (np.zeros(size, dtype=bool) for _ in range(4))
-        self.numeric = np.zeros(size, dtype=bool)
+        self.numbers = np.zeros(size, dtype=bool)
         self._words: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = ({}, {})
         for i, token in enumerate(tokens):
             found = _BLANK_WORD.fullmatch(token)
@@ -36,7 +36,7 @@ class Spellings:
                 behind = bool(found[1])
                 (self.behind_blank if behind else self.plain)[i] = True
                 self._words[behind].setdefault(found[2].lower(), []).append(i)
-                self.numeric[i] = any(48 <= byte < 58 for byte in token)
+                self.numbers[i] = found[2][:1].isdigit()
             else:
                 self.rest[i] = True
         self._having = {quote: _selection(size, tokens, quote) for quote in (b"'", b'"')}
