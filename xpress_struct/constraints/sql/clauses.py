@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xpress_struct.constraints.sql.expected import arguments, callable_, expected, may_call, takes_more
 from xpress_struct.constraints.sql.frames import Frame, Frames, Query, Source, innermost, replaced
-from xpress_struct.constraints.sql.scope import STAR, Names, added, closed, qualified, unclear, used
+from xpress_struct.constraints.sql.scope import STAR, Names, added, closed, qualified, qualifiers, unclear, used
 
 __all__ = ["UNKNOWN", "finished", "limits_numbers", "number", "qualifier", "quoted", "sign", "string", "word"]
 
@@ -233,6 +233,8 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
         return _top(over, want="word", last=text)
     if text == "returning":
         own = frames[0].name
+        if own not in names.tables or len(frames) > 1:
+            return None
         over = replaced(over, place, sources=(Source(own, names.tables[own]),))
         over = _top(over, count=0)
     return _top(replaced(over, place, clause=text), want="operand", last="select" if text == "returning" else text)
@@ -276,7 +278,7 @@ def quoted(names: Names, frames: Frames, text: bytes) -> Frames | None:
         if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
             return _done(frames) if text in frame.inside.results else None
         if text not in names.columns:
-            return _done(frames)
+            return None if text in names.tables else _done(frames)
         # SQLite takes a name that no source has for a text.
         found = _used(names, frames, text)
         return _done(frames) if found is None and names.plain(text) else found
@@ -319,7 +321,8 @@ def number(frames: Frames, text: bytes) -> Frames | None:
 
 def qualifier(names: Names, frames: Frames, text: bytes) -> Frames | None:
     """The frames behind `name.`."""
-    if frames[-1].want != "operand" or not expected(names, frames).takes(names, text):
+    found, aliases = qualifiers(names, frames)
+    if frames[-1].want != "operand" or not (text in found or (aliases and names.alias(text))):
         return None
     return _top(frames, want="qualified", qualifier=text)
 
@@ -424,6 +427,8 @@ def _star(names: Names, frames: Frames) -> Frames | None:
         return None
     query = frame.inside
     if query.expected is not None and query.expected - frame.count not in names.widths.values():
+        return None
+    if frame.want == "qualified" and query.clause == "returning":
         return None
     star = b""
     found: Frames | None = frames

@@ -146,6 +146,8 @@ def expected(names: Names, frames: Frames) -> Expected:
         return _tail(names, frames, frame, query)
     if frame.want == "table alias":
         return Expected(aliases=True, barred=_barred_aliases(names, query))
+    if frame.want == "word" and query.clause == "target" and frame.last == "columns":
+        return Expected(frozenset((b"select", b"values")))
     return _ANYTHING
 
 

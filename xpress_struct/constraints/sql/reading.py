@@ -98,7 +98,9 @@ def _step(names: Names, place: Place, byte: int) -> Place | None:
         if mode == QUOTED_END:
             return Place(frames, QUOTED, _grown(names, text, byte))
         read = _read(names, place, False)
-        return None if read is None else _unless_unknown(read, QUOTED, b"")
+        if read is None or (read and read[-1].last == "window"):
+            return None
+        return _unless_unknown(read, QUOTED, b"")
     read = _read(names, place, byte == _OPEN)
     if not read:
         return None if read is None else Place(UNKNOWN)
@@ -143,4 +145,6 @@ def _viable(names: Names, place: Place) -> bool:
         if frames[-1].want not in ("source", "column", "qualified"):
             return True
         return text in prefixes(expected(names, frames).words)
+    if mode == QUOTED_END and clauses.qualifier(names, frames, text) is not None:
+        return True
     return _read(names, place, False) is not None

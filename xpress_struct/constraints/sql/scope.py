@@ -65,7 +65,11 @@ class Names:
             {_folded(name): len(columns) for name, columns in database.tables.items()},
             frozenset().union(*tables.values()),
             frozenset(name.encode() for name in short_names(database.tables)),
-            {_folded(name): _function(name, takes) for name, takes in database.functions.items()},
+            {
+                _folded(name): _function(name, takes)
+                for name, takes in database.functions.items()
+                if name != "likelihood"  # of a constant between 0 and 1 only
+            },
             frozenset(word.encode() for word in reserved),
         )
 
