@@ -28,9 +28,9 @@ TAKEN = [
     "SELECT count(*), name FROM singer, song GROUP BY name HAVING count(*) > 1 ORDER BY count(*) DESC",
     "SELECT name FROM singer WHERE id IN (SELECT singer_id FROM song WHERE title = name)",
     "SELECT (SELECT title FROM song WHERE song.singer_id = singer.id) FROM singer",
-    "SELECT (SELECT max(total) FROM \"order\") + 1 FROM singer",
-    "SELECT id FROM singer JOIN \"order\" USING (id)",
-    "SELECT id FROM singer NATURAL JOIN \"order\"",
+    'SELECT (SELECT max(total) FROM "order") + 1 FROM singer',
+    'SELECT id FROM singer JOIN "order" USING (id)',
+    'SELECT id FROM singer NATURAL JOIN "order"',
     "SELECT name FROM (singer JOIN song ON singer.id = song.singer_id) WHERE title = 'x'",
     "SELECT x.name FROM (SELECT name FROM singer) AS x",
     "SELECT name AS n FROM singer ORDER BY n, 1",
@@ -38,15 +38,15 @@ TAKEN = [
     "SELECT name FROM singer UNION SELECT title FROM song ORDER BY name",
     "SELECT id, name FROM singer EXCEPT SELECT song_id, title FROM song LIMIT 3 OFFSET 1",
     "SELECT * FROM singer WHERE id = (SELECT max(id) FROM singer)",
-    "SELECT * FROM \"order\" UNION SELECT * FROM song",
+    'SELECT * FROM "order" UNION SELECT * FROM song',
     "SELECT song.*, name FROM song JOIN singer ON id = singer_id",
     "SELECT max(id, 3) FROM singer WHERE max(id, 2) > 1",
     "SELECT sum(id) OVER (PARTITION BY name ORDER BY date ROWS 2 PRECEDING), rank() OVER () FROM singer",
     "SELECT count(DISTINCT name), count(*) FILTER (WHERE id > 1) FROM singer",
     "SELECT date, date(date), date('now') FROM singer",
-    "SELECT name FROM singer WHERE name = \"date of birth\" AND date IS NOT NULL",
+    'SELECT name FROM singer WHERE name = "date of birth" AND date IS NOT NULL',
     "SELECT name FROM singer WHERE id IS NOT DISTINCT FROM 3 AND name NOT LIKE 'a''b%'",
-    "SELECT CASE WHEN id > 1 THEN name ELSE CAST(id AS varchar(10)) END AS \"all\" FROM singer",
+    'SELECT CASE WHEN id > 1 THEN name ELSE CAST(id AS varchar(10)) END AS "all" FROM singer',
     "SELECT 1 FROM json_each('[1]')",
     "SELECT name FROM singer WHERE EXISTS (SELECT * FROM song WHERE singer_id = singer.id)",
     "SELECT x'00', -1.5e3, id COLLATE nocase FROM singer",
@@ -63,8 +63,8 @@ TAKEN = [
 REFUSED = [
     "SELECT title FROM singer",
     "SELECT max(title) FROM singer WHERE id = 1",
-    "SELECT id FROM singer, \"order\"",
-    "SELECT singer_id FROM song JOIN \"order\" ON song.song_id = \"order\".id",
+    'SELECT id FROM singer, "order"',
+    'SELECT singer_id FROM song JOIN "order" ON song.song_id = "order".id',
     "SELECT name FROM singer WHERE title = 'x'",
     "SELECT name FROM singer JOIN song ON total = 1",
     "SELECT title FROM song ORDER BY name",
@@ -107,7 +107,7 @@ REFUSED = [
     "INSERT INTO song (name) VALUES (1)",
     "INSERT INTO song (song_id) DEFAULT VALUES",
     "DELETE FROM song RETURNING song.*",
-    "SELECT rank() \"x\" FROM singer",
+    'SELECT rank() "x" FROM singer',
     "SELECT likelihood(id, 2) FROM singer",
     "UPDATE song SET name = 1",
     "UPDATE song SET title = name",
@@ -147,9 +147,9 @@ def test_what_sqlite_refuses_is_masked_out(text: str) -> None:
     assert not singers().accepts(text)
 
 
-WORDS = [*"SELECT| FROM| JOIN| WHERE| GROUP BY| ORDER BY|count(*)|sum(|max(|(SELECT| AS| UNION| DESC| IN (SELECT".split("|")]
-WORDS += [*"name|id|singer|song|title|total|t1|.id| name| singer| song|, |) | = |'x'|s.|*".split("|")]
-TOKENS = [*(bytes([i]) for i in range(32, 127)), *(word.encode() for word in WORDS), b""]
+WORDS = """SELECT| FROM| JOIN| WHERE| GROUP BY| ORDER BY|count(*)|sum(|max(|(SELECT| AS| UNION| DESC|
+ IN (SELECT|name|id|singer|song|title|total|t1|.id| name| singer| song|, |) | = |'x'|s.|*""".replace("\n", "")
+TOKENS = [*(bytes([i]) for i in range(32, 127)), *(word.encode() for word in WORDS.split("|")), b""]
 LAST = len(TOKENS) - 1
 
 

@@ -1,18 +1,26 @@
-"""How words and signs move on in an SQL statement: clauses, brackets, and the names in them."""
+"""How words, names and values move on in an SQL statement."""
 
 from __future__ import annotations
 
-from xpress_struct.constraints.sql.expected import arguments, callable_, expected, may_call, takes_more
-from xpress_struct.constraints.sql.frames import Frame, Frames, Query, Source, innermost, replaced
-from xpress_struct.constraints.sql.scope import STAR, Names, added, closed, qualified, qualifiers, unclear, used
+from xpress_struct.constraints.sql.expected import callable_, expected, may_call
+from xpress_struct.constraints.sql.frames import Frame, Frames, Query, Source, done, innermost, replaced, top
+from xpress_struct.constraints.sql.scope import (
+    Names,
+    added,
+    closed,
+    qualified,
+    qualifiers,
+    used,
+)
 
-__all__ = ["UNKNOWN", "finished", "limits_numbers", "number", "qualifier", "quoted", "sign", "string", "word"]
+__all__ = ["UNKNOWN", "joined", "limits_numbers", "number", "qualifier", "quoted", "string", "word"]
 
 UNKNOWN: Frames = ()
 """Nothing is known any more: all is left to SQLite."""
 
 _TO_OPERAND = frozenset(
-    b"and or like glob escape between when then else case where by having on limit offset distinct all".split()
+    b"and or like glob escape between when then else case where by having on limit offset distinct "
+    b"all".split()
 )
 _TO_OPERATOR = frozenset(
     b"null true false current_date current_time current_timestamp isnull notnull end asc desc first last "
@@ -21,27 +29,6 @@ _TO_OPERATOR = frozenset(
 _SIDES = frozenset(b"left right full inner cross outer".split())
 _DIRECTIONS = ("asc", "desc", "first", "last")
 _SETS = frozenset(b"union intersect except".split())
-_BRACKETS = {
-    "in": Frame("in", "operand"),
-    "exists": Frame("exists", "word"),
-    "cast": Frame("cast", "operand"),
-    "over": Frame("window", "word"),
-    "filter": Frame("filter", "word"),
-    "using": Frame("using", "column"),
-    "values": Frame("row", "operand"),
-    "row": Frame("row", "operand"),
-    "target": Frame("columns", "column"),
-}
-
-
-def _top(frames: Frames, **changes: object) -> Frames:
-    return (*frames[:-1], frames[-1]._replace(**changes))  # type: ignore[arg-type]
-
-
-def _done(frames: Frames, last: str = "done", bare: bytes = b"") -> Frames:
-    """The frames behind an operand; `bare`: it is this column."""
-    frames = _top(frames, want="operator", last=last)
-    return frames if frames[-1].query is None else replaced(frames, len(frames) - 1, bare=bare)
 
 
 def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | None:
@@ -64,7 +51,7 @@ def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | Non
     if want in ("tail", "table alias"):
         return _renamed(frames, text)
     if want == "free":
-        return _done(frames) if frame.last == "collate" else frames
+        return done(frames) if frame.last == "collate" else frames
     return _alias(frames, text)
 
 
@@ -82,7 +69,7 @@ def _used(names: Names, frames: Frames, text: bytes) -> Frames | None:
 def _column_done(frames: Frames, key: bytes) -> Frames:
     """The frames behind a column."""
     frame = frames[-1]
-    return _done(frames, bare=key if frame.at_term else b"")
+    return done(frames, bare=key if frame.at_term else b"")
 
 
 def _called(names: Names, frames: Frames, text: bytes) -> Frames | None:
@@ -102,23 +89,24 @@ def _source(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | 
         width = names.widths[text] if frames[-1].last == "into" else None
         changing = frames[-1].last in ("into", "from")
         frames = replaced(frames, place, sources=(source,), closed=changing, expected=width)
-        return _top(frames, want="word", last="target", name=text)
-    return _joined(frames, source, "table")
+        return top(frames, want="word", last="target", name=text)
+    return joined(frames, source, "table")
 
 
-def _joined(frames: Frames, source: Source, last: str) -> Frames | None:
+def joined(frames: Frames, source: Source, last: str) -> Frames | None:
+    """The frames behind one more source of FROM."""
     place = innermost(frames)
     more = added(frames[place].inside, source)
     if more is None:
         return None
-    return _top(replaced(frames, place, **more._asdict()), want="tail", last=last)
+    return top(replaced(frames, place, **more._asdict()), want="tail", last=last)
 
 
 def _renamed(frames: Frames, text: bytes) -> Frames:
     place = innermost(frames)
     *earlier, last = frames[place].inside.sources
     frames = replaced(frames, place, sources=(*earlier, last._replace(name=text)))
-    return _top(frames, want="word" if frames[place].inside.clause == "target" else "tail", last="aliased")
+    return top(frames, want="word" if frames[place].inside.clause == "target" else "tail", last="aliased")
 
 
 def _column(names: Names, frames: Frames, text: bytes) -> Frames | None:
@@ -126,14 +114,14 @@ def _column(names: Names, frames: Frames, text: bytes) -> Frames | None:
         place = innermost(frames)
         *earlier, last = frames[place].inside.sources
         frames = replaced(frames, place, sources=(*earlier, last._replace(shared=last.shared | {text})))
-    return _done(frames)
+    return done(frames)
 
 
 def _alias(frames: Frames, text: bytes) -> Frames:
     """A name of a result."""
     place = innermost(frames)
     frames = replaced(frames, place, results=frames[place].inside.results | {text})
-    return _done(frames, "aliased")
+    return done(frames, "aliased")
 
 
 def _keyword(names: Names, frames: Frames, text: str) -> Frames | None:
@@ -150,31 +138,31 @@ def _keyword(names: Names, frames: Frames, text: str) -> Frames | None:
         return _clause(names, (*frames[:-1], Frame("query", "word", query=start)), text)
     if text == "not":
         after = {"operand": "operand", "operator": "word"}.get(frame.want, "word")
-        return _top(frames, want=after, last="is not" if frame.last == "is" else "not")
+        return top(frames, want=after, last="is not" if frame.last == "is" else "not")
     if text == "distinct" and frame.last in ("is", "is not"):
-        return _top(frames, want="word", last="is distinct")
+        return top(frames, want="word", last="is distinct")
     if text == "from" and frame.last == "is distinct":
-        return _top(frames, want="operand", last="is")
+        return top(frames, want="operand", last="is")
     if text in ("distinct", "all") and frame.kind == "call":
-        return _top(frames, last="distinct", numbers=frozenset((1,)))
+        return top(frames, last="distinct", numbers=frozenset((1,)))
     if text in _SIDES or text in ("natural", "join"):
         return _join(frames, text)
     if text == "on":
-        return _top(replaced(frames, place, clause="on"), want="operand", last="on")
+        return top(replaced(frames, place, clause="on"), want="operand", last="on")
     if text == "as":
         return _as(frames)
     if text == "is":
-        return _top(frames, want="operand", last="is")
+        return top(frames, want="operand", last="is")
     if text == "collate":
-        return _top(frames, want="free", last="collate")
+        return top(frames, want="free", last="collate")
     if frame.kind == "window" and text in ("rows", "range", "groups"):
-        return _top(frames, want="operand", last="frame")
+        return top(frames, want="operand", last="frame")
     if text.encode() in _TO_OPERAND:
-        return _top(frames, want="operand", last=text)
+        return top(frames, want="operand", last=text)
     if text.encode() in _TO_OPERATOR:
         bare = frame.query.bare if frame.query is not None and text in _DIRECTIONS else b""
-        return _done(frames, bare=bare)
-    return _top(frames, want="word", last=text)
+        return done(frames, bare=bare)
+    return top(frames, want="word", last=text)
 
 
 def _join(frames: Frames, text: str) -> Frames:
@@ -182,16 +170,16 @@ def _join(frames: Frames, text: str) -> Frames:
     join = "natural" if text == "natural" or (frames[-1].want == "word" and last == "natural") else "join"
     frames = replaced(frames, place, join=join, clause="from")
     if text == "join":
-        return _top(frames, want="source", last=text)
-    return _top(frames, want="word", last="natural" if join == "natural" else text)
+        return top(frames, want="source", last=text)
+    return top(frames, want="word", last="natural" if join == "natural" else text)
 
 
 def _as(frames: Frames) -> Frames:
     frame = frames[-1]
     if frame.kind == "cast":
-        return _top(frames, want="free", last="type")
+        return top(frames, want="free", last="type")
     clause = frames[innermost(frames)].inside.clause
-    return _top(frames, want="table alias" if clause in ("from", "target") else "alias", last="as")
+    return top(frames, want="table alias" if clause in ("from", "target") else "alias", last="as")
 
 
 def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
@@ -201,25 +189,25 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
     if frame.want == "operand":
         return frames
     if text in ("insert", "replace") and query.clause == "start":
-        return _top(replaced(frames, place, clause="target"), want="word", last="insert")
+        return top(replaced(frames, place, clause="target"), want="word", last="insert")
     if text in ("update", "delete") and query.clause == "start":
         want = "source" if text == "update" else "word"
-        return _top(replaced(frames, place, clause="target"), want=want, last=text)
+        return top(replaced(frames, place, clause="target"), want=want, last=text)
     if query.clause == "target":
         return _target(frames, text)
     if text == "select":
-        return _top(replaced(frames, place, clause="select"), want="operand", last="select", count=0)
+        return top(replaced(frames, place, clause="select"), want="operand", last="select", count=0)
     if text == "values":
-        return _top(replaced(frames, place, clause="values", closed=True), want="word", last="values")
+        return top(replaced(frames, place, clause="values", closed=True), want="word", last="values")
     if text == "from" and query.clause in ("select", "set") and frame.last != "is distinct":
         results = query.named if query.clause == "select" else query.results
         frames = replaced(frames, place, clause="from", results=results, bare=b"", listed=frozenset())
-        return _top(frames, want="source", last="from")
+        return top(frames, want="source", last="from")
     if text == "on" and query.clause == "values":
         return UNKNOWN  # upsert
     if text == "by" and frame.last in ("group", "order"):
         frames = replaced(frames, place, clause=frame.last, bare=b"", listed=frozenset())
-        return _top(frames, want="operand", last="by")
+        return top(frames, want="operand", last="by")
     if text.encode() not in _SETS and text not in ("where", "group", "order", "having", "limit", "returning"):
         return frames
     over = closed(names, frames, place)
@@ -230,36 +218,38 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
     if text == "group":
         over = replaced(over, place, grouped=True)
     if text in ("group", "order"):
-        return _top(over, want="word", last=text)
+        return top(over, want="word", last=text)
     if text == "returning":
         own = frames[0].name
         if own not in names.tables or len(frames) > 1:
             return None
         over = replaced(over, place, sources=(Source(own, names.tables[own]),))
-        over = _top(over, count=0)
-    return _top(replaced(over, place, clause=text), want="operand", last="select" if text == "returning" else text)
+        over = top(over, count=0)
+    return top(
+        replaced(over, place, clause=text), want="operand", last="select" if text == "returning" else text
+    )
 
 
 def _target(frames: Frames, text: str) -> Frames:
     """Words around the table that a statement changes."""
     place, last = len(frames) - 1, frames[-1].last
     if text in ("into", "from") or (last == "or" and frames[0].name == b"update"):
-        return _top(frames, want="source", last=text)
+        return top(frames, want="source", last=text)
     if text == "or":
-        return _top(frames, want="word", last=text, name=b"update" if last == "update" else b"")
+        return top(frames, want="word", last=text, name=b"update" if last == "update" else b"")
     if text == "set":
-        return _top(replaced(frames, place, clause="set"), want="column", last=text)
+        return top(replaced(frames, place, clause="set"), want="column", last=text)
     if text == "select":
         query = replaced(frames, place, clause="select", closed=False, sources=())
-        return _top(query, want="operand", last=text, count=0)
+        return top(query, want="operand", last=text, count=0)
     if text == "values" and last != "default":
-        return _top(replaced(frames, place, clause="values", sources=()), want="word", last=text)
+        return top(replaced(frames, place, clause="values", sources=()), want="word", last=text)
     if text in ("where", "returning"):
         last = "select" if text == "returning" else text
-        return _top(replaced(frames, place, clause=text), want="operand", last=last, count=0)
+        return top(replaced(frames, place, clause=text), want="operand", last=last, count=0)
     if text == "as":
-        return _top(frames, want="table alias", last=text)
-    return _top(frames, want="word", last=text)
+        return top(frames, want="table alias", last=text)
+    return top(frames, want="word", last=text)
 
 
 def _next_operand(frames: Frames) -> Frames:
@@ -268,7 +258,7 @@ def _next_operand(frames: Frames) -> Frames:
     query = frames[place].inside
     width = query.expected if query.width is None else query.width
     new = Query(expected=width, results=query.results, derived=query.derived, compound=True)
-    return _top(replaced(frames, place, **new._asdict()), want="word", last="set", count=0)
+    return top(replaced(frames, place, **new._asdict()), want="word", last="set", count=0)
 
 
 def quoted(names: Names, frames: Frames, text: bytes) -> Frames | None:
@@ -276,12 +266,12 @@ def quoted(names: Names, frames: Frames, text: bytes) -> Frames | None:
     frame = frames[-1]
     if frame.want == "operand":
         if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
-            return _done(frames) if text in frame.inside.results else None
+            return done(frames) if text in frame.inside.results else None
         if text not in names.columns:
-            return None if text in names.tables else _done(frames)
+            return None if text in names.tables else done(frames)
         # SQLite takes a name that no source has for a text.
         found = _used(names, frames, text)
-        return _done(frames) if found is None and names.plain(text) else found
+        return done(frames) if found is None and names.plain(text) else found
     if frame.want in ("operator", "alias"):
         return _alias(frames, text)
     if not expected(names, frames).takes(names, text):
@@ -296,7 +286,7 @@ def string(frames: Frames) -> Frames | None:
         return _alias(frames, b"'")
     if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
         return None
-    return _done(frames)
+    return done(frames)
 
 
 def limits_numbers(frames: Frames) -> bool:
@@ -316,7 +306,7 @@ def number(frames: Frames, text: bytes) -> Frames | None:
             return None
         if text.isdigit() and query.width is not None and not 0 < int(text) <= query.width:
             return None
-    return _done(frames)
+    return done(frames)
 
 
 def qualifier(names: Names, frames: Frames, text: bytes) -> Frames | None:
@@ -324,160 +314,4 @@ def qualifier(names: Names, frames: Frames, text: bytes) -> Frames | None:
     found, aliases = qualifiers(names, frames)
     if frames[-1].want != "operand" or not (text in found or (aliases and names.alias(text))):
         return None
-    return _top(frames, want="qualified", qualifier=text)
-
-
-def sign(names: Names, frames: Frames, char: str) -> Frames | None:
-    """The frames behind a sign that is no part of a name, a number or a text."""
-    frame = frames[-1]
-    if frame.last == "window" and frame.want == "operator":
-        return None
-    if char == "(":
-        return _opened(frames)
-    if char == ")":
-        return _closed(names, frames)
-    if char == ",":
-        return _comma(names, frames)
-    if char == ";":
-        return finished(names, frames)
-    if char == "*" and frame.want in ("operand", "qualified"):
-        return _star(names, frames)
-    if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
-        return None
-    if frame.want == "operator" and frame.last not in ("aliased", "star"):
-        frames = _top(frames, want="operand", last="sign")
-        return frames if frame.query is None else replaced(frames, len(frames) - 1, bare=b"")
-    return frames if frame.want == "operand" else None
-
-
-def _opened(frames: Frames) -> Frames | None:
-    frame = frames[-1]
-    if frame.want == "operand":
-        if frame.kind == "query" and frame.inside.compound and frame.inside.clause == "order":
-            return None
-        return (*frames, Frame("group", "operand"))
-    if frame.want == "source":
-        return (*frames, Frame("sources", "source"))
-    if frame.want == "free":
-        return (*frames, Frame("free", "free"))
-    if frame.want == "word":
-        target = frame.query is not None and frame.query.clause == "target"
-        opened = _BRACKETS.get("target" if target else frame.last)
-        return opened and (*frames, opened)
-    return None
-
-
-def _closed(names: Names, frames: Frames) -> Frames | None:
-    frame, below = frames[-1], frames[:-1]
-    if not below:
-        return None
-    if frame.query is not None:
-        over = finished(names, frames)
-        if over is None:
-            return None
-        below = over[:-1]
-        return _joined(below, Source(b"", None), "derived") if frame.query.derived else _done(below)
-    if frame.kind == "call":
-        return _returned(names, frames)
-    place = innermost(below)
-    query = below[place].inside
-    if frame.kind == "sources":
-        return None if unclear(query) else _top(below, want="tail", last="group")
-    if frame.kind == "using":
-        return None if unclear(query) else _top(below, want="tail", last="using")
-    if frame.kind == "columns":
-        below = replaced(below, place, expected=frame.count + 1)
-        return _top(below, want="word", last="columns")
-    if frame.kind == "row":
-        if query.expected not in (None, frame.count + 1):
-            return None
-        below = replaced(below, place, expected=frame.count + 1, width=frame.count + 1)
-        return _top(below, want="word", last="row")
-    if frame.kind == "free":
-        return _top(below, want="free")
-    return _done(below, "filtered" if frame.kind == "filter" else "done")
-
-
-def _returned(names: Names, frames: Frames) -> Frames | None:
-    """The frames behind a call."""
-    frame, below = frames[-1], frames[:-1]
-    count = 0 if frame.want == "operand" and frame.last == "(" or frame.last == "star" else frame.count + 1
-    if not arguments(frame.numbers, count):
-        return None
-    if below[-1].want == "source":
-        return _joined(below, Source(frame.name, None), "table")
-    function = names.functions[frame.name]
-    last = "done"
-    if function.window_only:
-        last = "window"
-    elif count in function.aggregate:
-        last = "aggregate"
-        below = replaced(below, innermost(below), aggregate=True)
-    return _done(below, last)
-
-
-def _star(names: Names, frames: Frames) -> Frames | None:
-    frame = frames[-1]
-    if frame.kind == "call":
-        counts = frame.name == b"count" and frame.last == "(" and 0 in frame.numbers
-        return _top(frames, want="operator", last="star") if counts else None
-    if frame.kind != "query" or frame.inside.clause not in ("select", "returning"):
-        return None
-    if frame.last not in ("select", "distinct", "all", ","):
-        return None
-    query = frame.inside
-    if query.expected is not None and query.expected - frame.count not in names.widths.values():
-        return None
-    if frame.want == "qualified" and query.clause == "returning":
-        return None
-    star = b""
-    found: Frames | None = frames
-    if frame.want == "qualified":
-        star, found = frame.qualifier, qualified(names, frames, frame.qualifier, STAR)
-    return found and _done(replaced(found, len(frames) - 1, stars=(*query.stars, star)), "star")
-
-
-def _comma(names: Names, frames: Frames) -> Frames | None:
-    frame = frames[-1]
-    if frame.kind in ("call", "row"):
-        numbers = frame.numbers
-        if frame.kind == "row":
-            needed = frames[innermost(frames)].inside.expected
-            numbers = frozenset((-1 if needed is None else needed,))
-        if not takes_more(numbers, frame.count + 1) or frame.last == "star":
-            return None
-        return _top(frames, want="operand", last=",", count=frame.count + 1)
-    if frame.kind == "group":
-        return None
-    if frame.want == "tail":
-        return _another(frames)
-    if frame.query is None:
-        want = {"using": "column", "columns": "column", "free": "free"}.get(frame.kind, "operand")
-        return _another(frames) if frame.kind == "sources" else _top(frames, want=want, last=",", count=frame.count + 1)
-    query, place = frame.query, len(frames) - 1
-    if query.clause == "select":
-        if query.expected is not None and frame.count + 2 > query.expected:
-            return None
-        frames = replaced(frames, place, results=query.named)
-    if query.clause == "on":
-        return _another(frames)
-    want = {"set": "column", "values": "word"}.get(query.clause, "operand")
-    frames = replaced(frames, place, listed=query.listed | {query.bare} - {b""}, bare=b"")
-    return _top(frames, want=want, last="row" if want == "word" else ",", count=frame.count + 1)
-
-
-def _another(frames: Frames) -> Frames | None:
-    place = innermost(frames)
-    if unclear(frames[place].inside):
-        return None
-    return _top(replaced(frames, place, clause="from", join=""), want="source", last=",")
-
-
-def finished(names: Names, frames: Frames) -> Frames | None:
-    """The frames at the end of a query; None where it lacks something."""
-    frame = frames[-1]
-    if frame.query is None or frame.want in ("operand", "source") or frame.last == "window":
-        return None
-    if frame.query.clause in ("select", "from", "on", "set"):
-        return closed(names, frames, len(frames) - 1)
-    return frames
+    return top(frames, want="qualified", qualifier=text)

@@ -118,7 +118,7 @@ def callable_(names: Names, aggregates: bool, windows: bool) -> dict[bytes, froz
     found = {}
     for name, function in names.functions.items():
         numbers = function.scalar
-        if (windows if function.window_only else aggregates):
+        if windows if function.window_only else aggregates:
             numbers |= function.aggregate
         if numbers:
             found[name] = numbers
@@ -137,7 +137,11 @@ def expected(names: Names, frames: Frames) -> Expected:
     if frame.want == "column":
         return Expected(_columns(names, frame, query))
     if frame.want == "qualified":
-        fit = {column for column in names.columns if qualified(names, frames, frame.qualifier, column) is not None}
+        fit = {
+            column
+            for column in names.columns
+            if qualified(names, frames, frame.qualifier, column) is not None
+        }
         listed = query.listed if frame.at_term else ()
         return Expected(frozenset(column for column in fit if frame.qualifier + b"\0" + column not in listed))
     if frame.want == "source":
@@ -209,7 +213,9 @@ def _operator(names: Names, frames: Frames, frame: Frame, query: Query) -> Expec
                 start = {b"from"} if _wide_enough(frame, query) else set()
                 words |= ends | start
                 barred = (EXPECTED_END | {b"from"}) - ends - start
-            return Expected(frozenset(words | ({b"as"} if free else set())), free=free, barred=frozenset(barred))
+            return Expected(
+                frozenset(words | ({b"as"} if free else set())), free=free, barred=frozenset(barred)
+            )
         if query.clause == "on":
             words |= _JOINS | (EXPECTED_END if _ends(names, frames) else frozenset())
         else:
@@ -272,5 +278,3 @@ def _barred_aliases(names: Names, query: Query) -> frozenset[bytes]:
     if columns is not None:
         taken |= {qualifier for qualifier, column in query.qualified if column not in (b"*", *columns)}
     return frozenset(taken)
-
-

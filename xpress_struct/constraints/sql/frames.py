@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Frame", "Frames", "Query", "Source", "innermost", "outer", "replaced"]
+__all__ = ["Frame", "Frames", "Query", "Source", "done", "innermost", "outer", "replaced", "top"]
 
 
 class Source(NamedTuple):
@@ -136,3 +136,14 @@ def replaced(frames: Frames, place: int, **changes: object) -> Frames:
     frame = frames[place]
     changed = frame._replace(query=frame.inside._replace(**changes))  # type: ignore[arg-type]
     return (*frames[:place], changed, *frames[place + 1 :])
+
+
+def top(frames: Frames, **changes: object) -> Frames:
+    """The frames with another state of the innermost bracket."""
+    return (*frames[:-1], frames[-1]._replace(**changes))  # type: ignore[arg-type]
+
+
+def done(frames: Frames, last: str = "done", bare: bytes = b"") -> Frames:
+    """The frames behind an operand; `bare`: it is this column."""
+    frames = top(frames, want="operator", last=last)
+    return frames if frames[-1].query is None else replaced(frames, len(frames) - 1, bare=bare)

@@ -4,8 +4,9 @@ It is the shipped grammar with other rules for names, and holds the rules twice.
 are those of the database. In the second, for statements that begin with WITH, a name may also be one that
 the statement defines.
 
-Row values and named windows are left out. It is also stricter in style, since a model that is kept from what it wanted to say falls for any spelling
-that is left: words are in capitals or in small letters, blanks are a few spaces, or a line feed and spaces.
+Row values and named windows are left out. It is also stricter in style, since a model that is kept from what
+it wanted to say falls for any spelling that is left: words are in capitals or in small letters, blanks are a
+few spaces, or a line feed and spaces.
 """
 
 from __future__ import annotations

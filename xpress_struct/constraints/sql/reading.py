@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xpress_struct.constraints.sql import clauses
+from xpress_struct.constraints.sql import clauses, signs
 from xpress_struct.constraints.sql.clauses import UNKNOWN
 from xpress_struct.constraints.sql.expected import expected, prefixes
 from xpress_struct.constraints.sql.frames import Frame, Frames, Query
 from xpress_struct.constraints.sql.scope import Names
 
-__all__ = ["BETWEEN", "NUMBER", "QUOTED", "STRING", "WORD", "Place", "START", "UNKNOWN_PLACE", "ends", "follow", "settled"]
+__all__ = [
+    "BETWEEN",
+    "NUMBER",
+    "QUOTED",
+    "START",
+    "STRING",
+    "UNKNOWN_PLACE",
+    "WORD",
+    "Place",
+    "ends",
+    "follow",
+    "settled",
+]
 
 BETWEEN, WORD, AFTER_WORD, NUMBER, STRING, STRING_END, QUOTED, QUOTED_END, AFTER_QUOTED = range(9)
 
@@ -57,7 +69,7 @@ def ends(names: Names, place: Place) -> bool:
     if place.frames == UNKNOWN:
         return True
     frames = _read(names, place, False)
-    return bool(frames) and len(frames) == 1 and clauses.finished(names, frames) is not None
+    return bool(frames) and len(frames) == 1 and signs.finished(names, frames) is not None
 
 
 def _step(names: Names, place: Place, byte: int) -> Place | None:
@@ -106,7 +118,7 @@ def _step(names: Names, place: Place, byte: int) -> Place | None:
         return None if read is None else Place(UNKNOWN)
     if byte == _OPEN and len(read) > len(frames):
         return Place(read)  # a call
-    read = clauses.sign(names, read, chr(byte))
+    read = signs.sign(names, read, chr(byte))
     return None if read is None else Place(read)
 
 

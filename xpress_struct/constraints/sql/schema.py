@@ -105,7 +105,9 @@ def _read(connection: sqlite3.Connection) -> Database:
         for (name,) in relations
     }
     functions: dict[str, set[tuple[bool, int]]] = {}
-    for name, type_, number in connection.execute("SELECT name, type, narg FROM pragma_function_list ORDER BY name"):
+    for name, type_, number in connection.execute(
+        "SELECT name, type, narg FROM pragma_function_list ORDER BY name"
+    ):
         functions.setdefault(name, set()).add((type_ != "s", number))
     takes = {name: frozenset(each) for name, each in functions.items()}
     return Database(tuple(sql for _, sql in rows), tables, takes)

@@ -32,7 +32,8 @@ __all__ = [
 STAR = b"*"
 _PLAIN = re.compile(rb"[a-z_][a-z0-9_]*")
 _WINDOW_ONLY = frozenset(
-    b"row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value".split()
+    b"row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value "
+    b"nth_value".split()
 )
 # Functions of any number of arguments that SQLite refuses one or none.
 _TWO_AT_LEAST = frozenset((b"coalesce", b"max", b"min"))
@@ -59,7 +60,9 @@ class Names:
 
     @classmethod
     def of(cls, database: Database, reserved: frozenset[str]) -> Names:
-        tables = {_folded(name): frozenset(map(_folded, columns)) for name, columns in database.tables.items()}
+        tables = {
+            _folded(name): frozenset(map(_folded, columns)) for name, columns in database.tables.items()
+        }
         return cls(
             tables,
             {_folded(name): len(columns) for name, columns in database.tables.items()},
@@ -79,7 +82,9 @@ class Names:
 
     @cached_property
     def _beginnings(self) -> frozenset[bytes]:
-        return frozenset(name[:length] for name in (*self.tables, *self.columns) for length in range(len(name) + 1))
+        return frozenset(
+            name[:length] for name in (*self.tables, *self.columns) for length in range(len(name) + 1)
+        )
 
     def begins(self, start: bytes) -> bool:
         """True when a table or a column begins so."""
