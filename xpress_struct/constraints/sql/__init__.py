@@ -32,8 +32,7 @@ def sql(
     scopes: a column without qualifier is in exactly one source of its query, or in an outer one; behind
     `name.` stand columns of that source; FROM goes on until all that was used is found. Aggregates and window
     functions stand where SQLite takes them, calls have as many arguments as the function, sub-queries and
-    rows as many columns as are asked for, and no list has a column twice. ORDER BY and GROUP BY take names and
-    numbers of results too.
+    rows as many columns as are asked for. ORDER BY and GROUP BY take names and numbers of results too.
 
     Of statements that begin with WITH, of sources whose columns are not read (sub-queries and functions in
     FROM), and behind ON CONFLICT the mask allows any name of the database or the statement. Row values and

@@ -27,7 +27,6 @@ _TO_OPERATOR = frozenset(
     b"preceding following row".split()
 )
 _SIDES = frozenset(b"left right full inner cross outer".split())
-_DIRECTIONS = ("asc", "desc", "first", "last")
 _SETS = frozenset(b"union intersect except".split())
 
 
@@ -43,7 +42,7 @@ def word(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | Non
         return _called(names, frames, text) if opens else _used(names, frames, text)
     if want == "qualified":
         found = qualified(names, frames, frame.qualifier, text)
-        return found and _column_done(found, frame.qualifier + b"\0" + text)
+        return found and _column_done(found, text)
     if want == "source":
         return _source(names, frames, text, opens)
     if want == "column":
@@ -66,15 +65,15 @@ def _used(names: Names, frames: Frames, text: bytes) -> Frames | None:
     return found and _column_done(found, text)
 
 
-def _column_done(frames: Frames, key: bytes) -> Frames:
+def _column_done(frames: Frames, text: bytes) -> Frames:
     """The frames behind a column."""
     frame = frames[-1]
-    return done(frames, bare=key if frame.at_term else b"")
+    return done(frames, bare=text if frame.at_term else b"")
 
 
 def _called(names: Names, frames: Frames, text: bytes) -> Frames | None:
     numbers = callable_(names, *may_call(names, frames)).get(text)
-    return numbers and (*frames, Frame("call", "operand", name=text, numbers=numbers))
+    return (*frames, Frame("call", "operand", name=text, numbers=numbers)) if numbers else None
 
 
 def _source(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | None:
@@ -145,7 +144,7 @@ def _keyword(names: Names, frames: Frames, text: str) -> Frames | None:
         return top(frames, want="operand", last="is")
     if text in ("distinct", "all") and frame.kind == "call":
         return top(frames, last="distinct", numbers=frozenset((1,)))
-    if text in _SIDES or text in ("natural", "join"):
+    if text.encode() in _SIDES or text in ("natural", "join"):
         return _join(frames, text)
     if text == "on":
         return top(replaced(frames, place, clause="on"), want="operand", last="on")
@@ -160,8 +159,7 @@ def _keyword(names: Names, frames: Frames, text: str) -> Frames | None:
     if text.encode() in _TO_OPERAND:
         return top(frames, want="operand", last=text)
     if text.encode() in _TO_OPERATOR:
-        bare = frame.query.bare if frame.query is not None and text in _DIRECTIONS else b""
-        return done(frames, bare=bare)
+        return done(frames)
     return top(frames, want="word", last=text)
 
 
@@ -201,12 +199,12 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
         return top(replaced(frames, place, clause="values", closed=True), want="word", last="values")
     if text == "from" and query.clause in ("select", "set") and frame.last != "is distinct":
         results = query.named if query.clause == "select" else query.results
-        frames = replaced(frames, place, clause="from", results=results, bare=b"", listed=frozenset())
+        frames = replaced(frames, place, clause="from", results=results, bare=b"")
         return top(frames, want="source", last="from")
     if text == "on" and query.clause == "values":
         return UNKNOWN  # upsert
     if text == "by" and frame.last in ("group", "order"):
-        frames = replaced(frames, place, clause=frame.last, bare=b"", listed=frozenset())
+        frames = replaced(frames, place, clause=frame.last, bare=b"")
         return top(frames, want="operand", last="by")
     if text.encode() not in _SETS and text not in ("where", "group", "order", "having", "limit", "returning"):
         return frames

@@ -137,13 +137,8 @@ def expected(names: Names, frames: Frames) -> Expected:
     if frame.want == "column":
         return Expected(_columns(names, frame, query))
     if frame.want == "qualified":
-        fit = {
-            column
-            for column in names.columns
-            if qualified(names, frames, frame.qualifier, column) is not None
-        }
-        listed = query.listed if frame.at_term else ()
-        return Expected(frozenset(column for column in fit if frame.qualifier + b"\0" + column not in listed))
+        fit = (column for column in names.columns if qualified(names, frames, frame.qualifier, column))
+        return Expected(frozenset(fit))
     if frame.want == "source":
         return Expected(_sources(names, frame, query))
     if frame.want == "tail":
@@ -158,7 +153,7 @@ def expected(names: Names, frames: Frames) -> Expected:
 def _operand(names: Names, frames: Frames, frame: Frame, query: Query) -> Expected:
     last = frame.last
     if frame.kind == "query" and query.clause == "order" and query.compound:
-        return Expected(query.results - query.listed)
+        return Expected(query.results)
     words = set(_CONSTANTS)
     if last not in _INNER:
         words.add(b"not")
@@ -172,14 +167,13 @@ def _operand(names: Names, frames: Frames, frame: Frame, query: Query) -> Expect
         words |= {b"distinct", b"not"}
     elif frame.kind == "window" and last in ("frame", "between", "and"):
         words |= _FRAME_STARTS
-    # No list has a column twice, which a small model would write again and again.
-    words |= visible(names, frames) - (query.listed if frame.at_term else frozenset())
+    words |= visible(names, frames)
     words |= callable_(names, *may_call(names, frames)).keys()
     found, aliases = qualifiers(names, frames)
     words |= found
     if frame.at_term and query.clause in ("order", "group"):
         # An aggregate is no group, by whatever name.
-        words |= frozenset() if query.clause == "group" and query.aggregate else query.results - query.listed
+        words |= frozenset() if query.clause == "group" and query.aggregate else query.results
     return Expected(frozenset(words), aliases)
 
 
@@ -207,12 +201,12 @@ def _operator(names: Names, frames: Frames, frame: Frame, query: Query) -> Expec
             return Expected(_BEHIND["order"] | {b"collate"})
         if query.clause in ("select", "returning"):
             free = frame.last not in ("aliased", "star")
-            barred = set()
+            barred: set[bytes] = set()
             if query.clause == "select":
                 ends = EXPECTED_END if _ends(names, frames) else frozenset()
-                start = {b"from"} if _wide_enough(frame, query) else set()
+                start = {b"from"} if _wide_enough(frame, query) else set[bytes]()
                 words |= ends | start
-                barred = (EXPECTED_END | {b"from"}) - ends - start
+                barred |= (EXPECTED_END | {b"from"}) - ends - start
             return Expected(
                 frozenset(words | ({b"as"} if free else set())), free=free, barred=frozenset(barred)
             )

@@ -34,9 +34,7 @@ class Query(NamedTuple):
         width: how many results the query has, once known.
         expected: how many it must have.
         results: their names.
-        bare: the column that is all of a result or term so far, behind its qualifier and NUL if it has one;
-            b"" for none.
-        listed: such columns before it in the same list.
+        bare: the column that is all of a result so far, b"" for none.
         compound: it stands behind a set operator.
         aggregate: it has an aggregate among its results.
         grouped: it has GROUP BY.
@@ -54,7 +52,6 @@ class Query(NamedTuple):
     expected: int | None = None
     results: frozenset[bytes] = frozenset()
     bare: bytes = b""
-    listed: frozenset[bytes] = frozenset()
     compound: bool = False
     aggregate: bool = False
     grouped: bool = False
@@ -69,7 +66,7 @@ class Query(NamedTuple):
     @property
     def named(self) -> frozenset[bytes]:
         """Names of the results, with that of the last one."""
-        return self.results | {self.bare.rpartition(b"\0")[2]} - {b""}
+        return self.results | {self.bare} - {b""}
 
 
 class Frame(NamedTuple):

@@ -69,7 +69,7 @@ def ends(names: Names, place: Place) -> bool:
     if place.frames == UNKNOWN:
         return True
     frames = _read(names, place, False)
-    return bool(frames) and len(frames) == 1 and signs.finished(names, frames) is not None
+    return frames is not None and len(frames) == 1 and signs.finished(names, frames) is not None
 
 
 def _step(names: Names, place: Place, byte: int) -> Place | None:

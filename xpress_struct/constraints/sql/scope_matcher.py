@@ -152,11 +152,12 @@ class ScopeMatcher(GrammarMatcher):
         return twin
 
     def consume_text(self, text: str) -> int:
-        place: Place | None = self._places[-1]
+        place = self._places[-1]
         for read, character in enumerate(text):
-            place = follow(self._names, place, character.encode())
-            if place is None:
+            further = follow(self._names, place, character.encode())
+            if further is None:
                 return read
+            place = further
         fits = super().consume_text(text)
         if fits == len(text):
             self._places, self._masked = [place], None

@@ -161,7 +161,7 @@ def _comma(names: Names, frames: Frames) -> Frames | None:
     if query.clause == "on":
         return _another(frames)
     want = {"set": "column", "values": "word"}.get(query.clause, "operand")
-    frames = replaced(frames, place, listed=query.listed | {query.bare} - {b""}, bare=b"")
+    frames = replaced(frames, place, bare=b"")
     return top(frames, want=want, last="row" if want == "word" else ",", count=frame.count + 1)
 
 
