@@ -194,7 +194,7 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
     if query.clause == "target":
         return _target(frames, text)
     if text == "select":
-        return top(replaced(frames, place, clause="select"), want="operand", last="select", count=0)
+        return top(replaced(frames, place, clause="select"), want="operand", last="select", commas=0)
     if text == "values":
         return top(replaced(frames, place, clause="values", closed=True), want="word", last="values")
     if text == "from" and query.clause in ("select", "set") and frame.last != "is distinct":
@@ -222,7 +222,7 @@ def _clause(names: Names, frames: Frames, text: str) -> Frames | None:
         if own not in names.tables or len(frames) > 1:
             return None
         over = replaced(over, place, sources=(Source(own, names.tables[own]),))
-        over = top(over, count=0)
+        over = top(over, commas=0)
     return top(
         replaced(over, place, clause=text), want="operand", last="select" if text == "returning" else text
     )
@@ -239,12 +239,12 @@ def _target(frames: Frames, text: str) -> Frames:
         return top(replaced(frames, place, clause="set"), want="column", last=text)
     if text == "select":
         query = replaced(frames, place, clause="select", closed=False, sources=())
-        return top(query, want="operand", last=text, count=0)
+        return top(query, want="operand", last=text, commas=0)
     if text == "values" and last != "default":
         return top(replaced(frames, place, clause="values", sources=()), want="word", last=text)
     if text in ("where", "returning"):
         last = "select" if text == "returning" else text
-        return top(replaced(frames, place, clause=text), want="operand", last=last, count=0)
+        return top(replaced(frames, place, clause=text), want="operand", last=last, commas=0)
     if text == "as":
         return top(frames, want="table alias", last=text)
     return top(frames, want="word", last=text)
@@ -256,7 +256,7 @@ def _next_operand(frames: Frames) -> Frames:
     query = frames[place].inside
     width = query.expected if query.width is None else query.width
     new = Query(expected=width, results=query.results, derived=query.derived, compound=True)
-    return top(replaced(frames, place, **new._asdict()), want="word", last="set", count=0)
+    return top(replaced(frames, place, **new._asdict()), want="word", last="set", commas=0)
 
 
 def quoted(names: Names, frames: Frames, text: bytes) -> Frames | None:

@@ -99,7 +99,7 @@ def may_call(names: Names, frames: Frames) -> tuple[bool, bool]:
             return clause in ("select", "having"), windows and clause == "select"
         if frame.kind == "call":
             function = names.functions.get(frame.name)
-            if function is None or (function.scalar and frame.count):
+            if function is None or (function.scalar and frame.commas):
                 continue
             if function.window_only:
                 windows = False
@@ -225,7 +225,7 @@ def _ends(names: Names, frames: Frames) -> bool:
 
 
 def _wide_enough(frame: Frame, query: Query) -> bool:
-    return query.expected is None or bool(query.stars) or frame.count + 1 == query.expected
+    return query.expected is None or bool(query.stars) or frame.commas + 1 == query.expected
 
 
 def _columns(names: Names, frame: Frame, query: Query) -> frozenset[bytes]:

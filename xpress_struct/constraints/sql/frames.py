@@ -78,7 +78,7 @@ class Frame(NamedTuple):
         want: what comes next: "operand", "operator", "column", "qualified", "source", "tail" (what
             follows a source), "alias", "table alias", "free" or "word".
         last: the word or sign that led there.
-        count: commas so far.
+        commas: so far, at its own level.
         name: of a called function, or of the table that a statement changes.
         qualifier: that stands before a dot.
         numbers: of arguments that the call may have, -1 for any.
@@ -88,7 +88,7 @@ class Frame(NamedTuple):
     kind: str
     want: str
     last: str = "("
-    count: int = 0
+    commas: int = 0
     name: bytes = b""
     qualifier: bytes = b""
     numbers: frozenset[int] = frozenset()

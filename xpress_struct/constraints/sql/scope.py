@@ -200,7 +200,7 @@ def closed(names: Names, frames: Frames, place: int) -> Frames | None:
         return frames
     if unclear(query):
         return None
-    width = _width(names, query, frames[place].count + 1)
+    width = _width(names, query, frames[place].commas + 1)
     if query.expected is not None and width is not None and width != query.expected:
         return None
     results = query.named

@@ -73,14 +73,16 @@ class ScopeMatcher(GrammarMatcher):
         if legal[known.silent].any() and ends(self._names, place):
             allowed |= known.silent
         if place.mode in (STRING, QUOTED):
-            return allowed | self._in_quotes(legal, place)
+            allowed |= self._in_quotes(legal, place)
+            return allowed
         if place.mode == WORD or place.mode == BETWEEN:
             allowed |= self._words(legal & known.plain, place, False)
         else:
             allowed |= self._each(legal & known.plain)
         if follow(self._names, place, b" ") is not None:
             allowed |= self._behind_blank(legal & known.behind_blank, place)
-        return allowed | self._each(legal & known.rest)
+        allowed |= self._each(legal & known.rest)
+        return allowed
 
     def _behind_blank(self, legal: np.ndarray, place: Place) -> np.ndarray:
         next_word = settled(self._names, place)
@@ -118,7 +120,9 @@ class ScopeMatcher(GrammarMatcher):
         if place.mode == QUOTED and place.frames[-1].want in ("source", "column", "qualified"):
             return self._each(legal)
         closing = self._spellings.having(b"'" if place.mode == STRING else b'"')
-        return (legal & ~closing) | self._each(legal & closing)
+        allowed = self._each(legal & closing)
+        allowed |= legal & ~closing
+        return allowed
 
     def _each(self, legal: np.ndarray) -> np.ndarray:
         """Asks the reader token by token, once for those that say the same."""

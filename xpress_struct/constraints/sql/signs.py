@@ -81,12 +81,12 @@ def _closed(names: Names, frames: Frames) -> Frames | None:
     if frame.kind == "using":
         return None if unclear(query) else top(below, want="tail", last="using")
     if frame.kind == "columns":
-        below = replaced(below, place, expected=frame.count + 1)
+        below = replaced(below, place, expected=frame.commas + 1)
         return top(below, want="word", last="columns")
     if frame.kind == "row":
-        if query.expected not in (None, frame.count + 1):
+        if query.expected not in (None, frame.commas + 1):
             return None
-        below = replaced(below, place, expected=frame.count + 1, width=frame.count + 1)
+        below = replaced(below, place, expected=frame.commas + 1, width=frame.commas + 1)
         return top(below, want="word", last="row")
     if frame.kind == "free":
         return top(below, want="free")
@@ -96,7 +96,7 @@ def _closed(names: Names, frames: Frames) -> Frames | None:
 def _returned(names: Names, frames: Frames) -> Frames | None:
     """The frames behind a call."""
     frame, below = frames[-1], frames[:-1]
-    count = 0 if (frame.want == "operand" and frame.last == "(") or frame.last == "star" else frame.count + 1
+    count = 0 if (frame.want == "operand" and frame.last == "(") or frame.last == "star" else frame.commas + 1
     if not arguments(frame.numbers, count):
         return None
     if below[-1].want == "source":
@@ -121,7 +121,7 @@ def _star(names: Names, frames: Frames) -> Frames | None:
     if frame.last not in ("select", "distinct", "all", ","):
         return None
     query = frame.inside
-    if query.expected is not None and query.expected - frame.count not in names.widths.values():
+    if query.expected is not None and query.expected - frame.commas not in names.widths.values():
         return None
     if frame.want == "qualified" and query.clause == "returning":
         return None
@@ -139,9 +139,9 @@ def _comma(names: Names, frames: Frames) -> Frames | None:
         if frame.kind == "row":
             needed = frames[innermost(frames)].inside.expected
             numbers = frozenset((-1 if needed is None else needed,))
-        if not takes_more(numbers, frame.count + 1) or frame.last == "star":
+        if not takes_more(numbers, frame.commas + 1) or frame.last == "star":
             return None
-        return top(frames, want="operand", last=",", count=frame.count + 1)
+        return top(frames, want="operand", last=",", commas=frame.commas + 1)
     if frame.kind == "group":
         return None
     if frame.want == "tail":
@@ -151,18 +151,18 @@ def _comma(names: Names, frames: Frames) -> Frames | None:
         return (
             _another(frames)
             if frame.kind == "sources"
-            else top(frames, want=want, last=",", count=frame.count + 1)
+            else top(frames, want=want, last=",", commas=frame.commas + 1)
         )
     query, place = frame.query, len(frames) - 1
     if query.clause == "select":
-        if query.expected is not None and frame.count + 2 > query.expected:
+        if query.expected is not None and frame.commas + 2 > query.expected:
             return None
         frames = replaced(frames, place, results=query.named)
     if query.clause == "on":
         return _another(frames)
     want = {"set": "column", "values": "word"}.get(query.clause, "operand")
     frames = replaced(frames, place, bare=b"")
-    return top(frames, want=want, last="row" if want == "word" else ",", count=frame.count + 1)
+    return top(frames, want=want, last="row" if want == "word" else ",", commas=frame.commas + 1)
 
 
 def _another(frames: Frames) -> Frames | None:
