@@ -145,13 +145,12 @@ class GrammarMatcher:
             packed = np.zeros((size + 7) // 8, dtype=np.uint8)
             packed[forced[0] >> 3] = 1 << (forced[0] & 7)
             return packed
-        accepting = self.accepting
         # Bits beyond the tokenizer (a phantom end token, padding) are dropped.
         packed = np.frombuffer(self._engine.compute_bitmask(), dtype=np.uint8)[: (size + 7) // 8]
         packed = packed.copy()
         if size % 8:
             packed[-1] &= (1 << size % 8) - 1
-        if not accepting or self._engine.is_error():
+        if not self._engine.is_accepting() or self._engine.is_error():
             # At a dead end, and at its limits, the engine offers the end token rather than nothing.
             self._raise_if_stuck()
         if not packed.any():

@@ -10,8 +10,10 @@ from functools import lru_cache, partial
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.lark import lark
 from xpress_struct.constraints.report import Checked
-from xpress_struct.constraints.sql.grammar import DIALECTS, STATEMENTS, grammar_for
+from xpress_struct.constraints.sql.grammar import DIALECTS, STATEMENTS, grammar_for, reserved
 from xpress_struct.constraints.sql.schema import Database, read_database
+from xpress_struct.constraints.sql.scope import Names
+from xpress_struct.constraints.sql.scope_matcher import ScopeMatcher
 from xpress_struct.errors import ArgumentError, OutputValidationError
 
 __all__ = ["sql"]
@@ -26,11 +28,16 @@ def sql(
 ) -> Constraint:
     """A constraint: one SQL statement over the tables of a database.
 
-    The mask allows existing tables and columns only, behind `table.` that table's own columns, behind an
-    alias the columns of any table, and the functions that this SQLite has. Names that the statement
-    defines itself may be used in ORDER BY and GROUP BY, and everywhere in a statement that begins with WITH.
-    Words are in capitals or in small letters, names also as declared; between words stand up to three
-    spaces, or a line feed with up to 8 spaces.
+    The mask allows existing tables and columns only, and the functions that this SQLite has. It follows the
+    scopes: a column without qualifier is in exactly one source of its query, or in an outer one; behind
+    `name.` stand columns of that source; FROM goes on until all that was used is found. Aggregates and window
+    functions stand where SQLite takes them, calls have as many arguments as the function, sub-queries and
+    rows as many columns as are asked for. ORDER BY and GROUP BY take names and numbers of results too.
+
+    Of statements that begin with WITH, of sources whose columns are not read (sub-queries and functions in
+    FROM), and behind ON CONFLICT the mask allows any name of the database or the statement. Row values and
+    named windows are left out. Words are in capitals or in small letters, names also as declared; between
+    words stand up to three spaces, or a line feed with up to 8 spaces.
 
     Args:
         tables: CREATE statements; an open connection, whose schema alone is read; or tables with their
@@ -38,8 +45,8 @@ def sql(
         dialect: "sqlite".
         statements: kinds that are allowed, of "select", "insert", "update" and "delete".
         check: the finished statement is prepared in an empty database made from the tables, never run. It
-            finds what a context-free grammar cannot say: which table an alias stands for, how many
-            columns two queries have. What fails is drawn again.
+            finds what the mask does not know: names behind WITH, changes of views, unfit window frames. What
+            fails is drawn again. Without it the mask is the same.
 
     Returns:
         A constraint whose value is the statement. With `check`, `checked_after` says "sqlite".
@@ -56,10 +63,13 @@ def sql(
             f"statements={statements!r}: it must be a sequence of some of {', '.join(map(repr, STATEMENTS))}."
         )
     database = read_database(tables)
-    constraint = _compiled(grammar_for(database, dialect, statements))
+    names = Names.of(database, reserved(dialect))
+    constraint = replace(
+        _compiled(grammar_for(database, dialect, statements)), matcher_class=partial(ScopeMatcher, names)
+    )
     if not check:
         return constraint
-    checked = Checked("sqlite", "", "which table an alias stands for is not context-free")
+    checked = Checked("sqlite", "", "names behind WITH, views that are changed, window frames")
     return replace(
         constraint,
         parser=partial(_prepared, database, constraint),

@@ -4,8 +4,9 @@ It is the shipped grammar with other rules for names, and holds the rules twice.
 are those of the database. In the second, for statements that begin with WITH, a name may also be one that
 the statement defines.
 
-It is also stricter in style, since a model that is kept from what it wanted to say falls for any spelling
-that is left: words are in capitals or in small letters, blanks are a few spaces, or a line feed and spaces.
+Row values and named windows are left out. It is also stricter in style, since a model that is kept from what
+it wanted to say falls for any spelling that is left: words are in capitals or in small letters, blanks are a
+few spaces, or a line feed and spaces.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from xpress_struct.constraints.sql.schema import Database
 from xpress_struct.constraints.sql.words import BLANK, Words
 
-__all__ = ["DIALECTS", "STATEMENTS", "grammar_for"]
+__all__ = ["DIALECTS", "STATEMENTS", "grammar_for", "reserved"]
 
 DIALECTS = ("sqlite",)
 STATEMENTS = {"select": "compound", "insert": "insert", "update": "update", "delete": "delete"}
@@ -30,6 +31,13 @@ _REFERENCE = re.compile(r"(?<![\w\"])_?[a-z]\w*")
 _SHIPPED_BLANK = r"[ \t\n]{1,20}"
 _WORD = re.compile(r"/\(\?ai:([A-Z_]+)\)/")
 
+# What SQLite takes in few places only (row values), or what must be declared at another one (windows).
+_NARROWER = {
+    "| _LPAR exprs _RPAR\n        | _LPAR select": "| _LPAR expr _RPAR\n        | _LPAR select",
+    "(column | columns) _EQUALS": "column _EQUALS",
+    "_OVER (window | ALIAS)": "_OVER window",
+    " [windows]": "",
+}
 # Rules that stand in for those of the shipped grammar. `defined`: a name that is not the database's.
 _NAMES = """
 start: ({statements} | with_2 _statement_2) [_SEMICOLON]
@@ -65,9 +73,7 @@ _SHARED = frozenset(re.findall(r"^(\w+):", _NAMES[_NAMES.index("function_name:")
 def grammar_for(database: Database, dialect: str, statements: Sequence[str]) -> str:
     """A Lark grammar (LALR) of statements over a database's tables; `statements`: which kinds."""
     base = _strict(_shipped(dialect))
-    reserved = _RESERVED.search(base)
-    assert reserved is not None
-    words = Words(database, frozenset(reserved[1].split("|")))
+    words = Words(database, reserved(dialect))
     kinds = [STATEMENTS[kind] for kind in statements]
     names = _NAMES.format(
         statements=" | ".join(kinds),
@@ -93,8 +99,18 @@ def grammar_for(database: Database, dialect: str, statements: Sequence[str]) -> 
     return "\n".join([*_reachable(rules), *terminals, words.definitions()])
 
 
+def reserved(dialect: str) -> frozenset[str]:
+    """Words, in small letters, that are a name only in quotes."""
+    found = _RESERVED.search(_shipped(dialect))
+    assert found is not None
+    return frozenset(found[1].split("|"))
+
+
 def _strict(grammar: str) -> str:
     """The grammar with its words in one case, and short blanks."""
+    for shipped, narrower in _NARROWER.items():
+        assert shipped in grammar
+        grammar = grammar.replace(shipped, narrower)
     grammar = _WORD.sub(lambda word: f'("{word[1]}" | "{word[1].lower()}")', grammar)
     return grammar.replace(_SHIPPED_BLANK, f"(?:{BLANK})")
 

@@ -18,12 +18,13 @@ class Database:
     Attributes:
         ddl: CREATE statements that make them anew.
         tables: name -> names of its columns.
-        functions: names of the functions that SQLite has.
+        functions: those that SQLite has: name -> whether as an aggregate, and of how many arguments, -1
+            for any.
     """
 
     ddl: tuple[str, ...]
     tables: Mapping[str, tuple[str, ...]]
-    functions: tuple[str, ...]
+    functions: Mapping[str, frozenset[tuple[bool, int]]]
 
     def connect(self) -> sqlite3.Connection:
         """A new database in memory, with these tables and no rows."""
@@ -103,5 +104,10 @@ def _read(connection: sqlite3.Connection) -> Database:
         name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})"))
         for (name,) in relations
     }
-    functions = connection.execute("SELECT DISTINCT name FROM pragma_function_list ORDER BY name").fetchall()
-    return Database(tuple(sql for _, sql in rows), tables, tuple(name for (name,) in functions))
+    functions: dict[str, set[tuple[bool, int]]] = {}
+    for name, type_, number in connection.execute(
+        "SELECT name, type, narg FROM pragma_function_list ORDER BY name"
+    ):
+        functions.setdefault(name, set()).add((type_ != "s", number))
+    takes = {name: frozenset(each) for name, each in functions.items()}
+    return Database(tuple(sql for _, sql in rows), tables, takes)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from string import ascii_lowercase
 
 from xpress_struct.constraints.sql.schema import Database, quoted
 from xpress_struct.errors import SchemaError
 
-__all__ = ["BLANK", "Words"]
+__all__ = ["BLANK", "Words", "short_names"]
 
 BLANK = r" {1,3}|\n {0,8}"
 """What stands between words."""
@@ -85,19 +86,23 @@ class Words:
         return f'"(?:{pattern})"' + (rf"|(?:{pattern})\b" if self._plain(folded) else "")
 
     def _alias(self) -> str:
-        """What a table may be called for short: a letter, its beginning or its initials; and a number."""
-        short = {"[a-z]"}
-        for table in self._tables:
-            parts = [part for part in re.split(r"[^a-z]+", table.lower()) if part]
-            if parts:
-                short |= {
-                    "".join(part[0] for part in parts),
-                    *(parts[0][:n] for n in range(2, len(parts[0]) + 1)),
-                }
-        return f"(?:{'|'.join(sorted(short, key=lambda one: (-len(one), one)))})[0-9]{{0,2}}"
+        """What a table may be called for short; and a number."""
+        short = sorted(short_names(self._tables), key=lambda one: (-len(one), one))
+        return f"(?:{'|'.join(short)})[0-9]{{0,2}}"
 
     def _plain(self, name: str) -> bool:
         return bool(_PLAIN.fullmatch(name)) and name.lower() not in self._reserved
+
+
+def short_names(tables: Iterable[str]) -> set[str]:
+    """Short names of tables: a letter, the beginning of a table's name, or its initials."""
+    short = set(ascii_lowercase)
+    for table in tables:
+        parts = [part for part in re.split(r"[^a-z]+", table.lower()) if part]
+        if parts:
+            initials = "".join(part[0] for part in parts)
+            short |= {initials, *(parts[0][:n] for n in range(2, len(parts[0]) + 1))}
+    return short
 
 
 def _folded(name: str) -> str:
