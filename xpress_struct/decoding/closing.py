@@ -21,6 +21,7 @@ from xpress_struct.errors import XPressError
 __all__ = ["closing_tokens", "reserve"]
 
 _MOST_RESERVED = 64
+import os;K=int(os.environ.get('K','1'))
 # Places looked at in one search. Nearly all that closes at all does so within a quarter of them.
 _MOST_PLACES = 400
 # Bytes of text per token that it may be spelled in: what has more is not followed.
@@ -32,7 +33,7 @@ def reserve(budget: int) -> int:
     return min(_MOST_RESERVED, max(budget // 2, 1))
 
 
-def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int) -> list[int] | None:
+def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int, written: bytes = b"") -> list[int] | None:
     """At most `most` tokens that make the text whole from here, [] when it is; None when none are found.
 
     Few bytes, but not always the fewest.
@@ -40,9 +41,12 @@ def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int) -> list[
     # (cost, order, place, step to take from there or None). Of equals, what came last goes first: deeper.
     waiting: list[tuple[int, int, _Place, Step | None]] = [(0, 0, _Place(matcher.fork(), []), None)]
     looked_at = pushed = 0
+    blanks=set()
     while waiting and looked_at < _MOST_PLACES:
         cost, _, place, step = heapq.heappop(waiting)
         looked_at += 1
+        parent = place
+        if os.environ.get('DBG'): print(cost, vocabulary.decode(place.tokens), step and (step.token, vocabulary.tokens[step.token]))
         try:
             if step is None or not step.deferred:
                 place = place.behind(step)
@@ -53,20 +57,28 @@ def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int) -> list[
                     continue
             if len(place.tokens) >= _BYTES_PER_TOKEN * most:
                 continue
-            following = steps(place.path, vocabulary, vocabulary.decode(place.tokens), step)
+            following = steps(place.path, vocabulary, written + vocabulary.decode(place.tokens), step is not None and step.deferred)
         except XPressError:  # a dead end on this way
             continue
+        kind = tuple(each.token for each in following)
+        if step is not None and vocabulary.tokens[step.token] in (b" ", b"\n") and not step.deferred:
+            if (id(parent), kind) in blanks: continue
+            blanks.add((id(parent), kind))
+        penalty = 0
+        if len(following) > 2:
+            penalty = K * place.kinds.count(kind)
+            place.kinds = (*place.kinds, kind)
         for each in reversed(following):
             pushed += 1
-            heapq.heappush(waiting, (cost + each.cost, -pushed, place, each))
+            heapq.heappush(waiting, (cost + penalty + each.cost, -pushed, place, each))
     return None
 
 
 class _Place:
     """A matcher behind some tokens; whoever moves on from it forks it."""
 
-    def __init__(self, path: Matcher, tokens: list[int]) -> None:
-        self.path, self.tokens = path, tokens
+    def __init__(self, path: Matcher, tokens: list[int], kinds=()) -> None:
+        self.path, self.tokens, self.kinds = path, tokens, kinds
 
     def behind(self, step: Step | None) -> _Place:
         """The place behind a step and what is forced there."""
@@ -77,10 +89,10 @@ class _Place:
                 path.commit([token])
                 tokens.append(token)
                 if path.accepting:
-                    return _Place(path, tokens)
+                    return _Place(path, tokens, self.kinds)
             run = [] if path.accepting else path.forced()
             if not run:
-                return _Place(path, tokens)
+                return _Place(path, tokens, self.kinds)
 
 
 def _spelled(path: Matcher, vocabulary: Vocabulary, tokens: list[int]) -> list[int]:

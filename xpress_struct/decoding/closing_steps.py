@@ -12,24 +12,28 @@ from xpress_struct.constraints.vocabulary import Vocabulary
 
 __all__ = ["Step", "steps"]
 
-# What ends something, what a value is made of, what leads on: cheap first. All else is deferred.
-_CODE = {b")": 0, b"]": 0, b"}": 0, b" ": 3, b"\n": 5, b":": 4, b"1": 4, b"=": 4}
+# What ends something, and the shortest values and blanks. All else is dearer.
+_CODE = {b")": 0, b"]": 0, b"}": 0, b"\n": 1, b" ": 4, b":": 3, b"1": 4}
 # Inside of free text a bracket is only text.
-_TEXT = {b'"': 0, b"'": 0, b"`": 0, b"\n": 2, b"]": 2, b"a": 8}
-_PASS, _PASS_COST = (b"pass", b" pass"), 2
-# No keyword stands in front of these.
-_SIGNS = [b".", b",", b"=", b"(", b")", b"]", b":"]
-_DEFERRED = 10
-# Up to so many letters begin words of the grammar; more begin names.
+_TEXT = {b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"\n": 1, b"a": 8}
+_QUOTES = (b'"', b"'", b"`")
+_DEARER = 10
+# A statement that does nothing, and what could stand behind it if it were a name.
+_NOTHING = (b" pass", b"pass")
+_NOTHING_COST = 0
+_BEHIND_NAMES = [bytes([c]) for c in b".,=()]:"]
+# Up to so many letters begin words of the grammar; more begin names, and one of them will do.
 _MOST_WORDS = 12
 _LETTERS = [bytes([c]) for c in b"axbcdefghijklmnopqrstuvwyz"]
-_OTHERS = [bytes([c]) for c in b"(\"'{0.;>,/*_-2[<`3456789+!#$%&?@\\^|~ \n\t"]
+_SIGNS = [bytes([c]) for c in b"=(\"'{0.;>,/*_-2[<`)]}:13456789+!#$%&?@\\^|~ \n\t"]
 _FEW = 4
+_BEFORE_VALUES = [bytes([c]) for c in b"=(,[{+-*/<>."]
+_PROBES = [*_LETTERS, b"1", b"(", b")", b":", b"'", b"#"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One token more, at a cost; or, without a token, the dearer steps of a place."""
+    """One token more, at a cost; or, with the token -1, all dearer steps of a place."""
 
     token: int
     cost: int
@@ -39,55 +43,74 @@ class Step:
         return self.token < 0
 
 
-def steps(path: Matcher, vocabulary: Vocabulary, text: bytes, taken: Step | None) -> list[Step]:
-    """The legal steps from a place, the best first; the last may stand for dearer ones.
+def steps(path: Matcher, vocabulary: Vocabulary, text: bytes, dearer: bool) -> list[Step]:
+    """The legal steps from a place, the best first; the last may stand for the dearer ones.
 
     Args:
-        text: what was added so far.
-        taken: the step that led here; a deferred one asks for the dearer steps.
+        text: what was written so far, or its end.
+        dearer: the dearer ones are asked for.
     """
     ids = _bytes(vocabulary)
-    if taken is not None and taken.deferred:
-        return _dearer(path, vocabulary, ids)
-    found = _cheap(path, ids, text)
-    if not found:
-        return _dearer(path, vocabulary, ids)
-    least = min(cost for _, cost in found)
-    found.sort(key=lambda each: each[1])
-    # A single way is not dear however long it is.
-    length = 2 if len(found) > 1 else 1
-    return [Step(token, cost - least + length) for token, cost in found] + [Step(-1, _DEFERRED)]
+    cheap = _cheap(path, ids, text)
+    if not cheap or dearer:
+        return _dearer(path, vocabulary, ids, {token for token, _ in cheap})
+    least = min(cost for _, cost in cheap)
+    cheap.sort(key=lambda each: each[1])
+    # A single way is not dear, however long it is.
+    length = 2 if len(cheap) > 1 else 1
+    return [Step(token, cost - least + length) for token, cost in cheap] + [Step(-1, _DEARER)]
 
 
 def _cheap(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, int]]:
-    def legal(byte: bytes) -> bool:
-        return byte in ids and path.legal(ids[byte])
+    """(token, cost)."""
 
+    def legal(spelled: bytes) -> bool:
+        return spelled in ids and path.legal(ids[spelled])
+
+    last = text[-1:]
     if legal(b"?") and legal(b"q"):
-        return [(ids[byte], cost) for byte, cost in _TEXT.items() if legal(byte)]
-    line = text.rpartition(b"\n")[2]
-    doubled = text[-1:] in (b" ", b"\n")
-    indents = b"\n" in text and not line.strip(b" ")
-    # A second blank is not worth its place, unless it indents.
-    passed = {b"\n": doubled, b" ": doubled and not indents}
-    found = {byte: cost for byte, cost in _CODE.items() if not passed.get(byte) and legal(byte)}
-    steps = [(ids[byte], cost) for byte, cost in found.items()]
-    for word in _PASS:
-        if legal(word) and _is_word(path, ids, word):
-            steps.append((ids[word], _PASS_COST))
-    return steps
+        # A quote that closed nothing is one of several that do, or only text.
+        wrong = {quote for quote in _QUOTES if last in _QUOTES and quote != last}
+        return [(ids[each], cost) for each, cost in _TEXT.items() if each not in wrong and legal(each)]
+    # A second blank is not worth its place, unless it indents; nor is a longer name or number.
+    wrong = set[bytes]()
+    if last in (b" ", b"\n"):
+        wrong.add(b"\n")
+        if text.rpartition(b"\n")[2].strip(b" "):
+            wrong.add(b" ")
+    found = [(ids[each], cost) for each, cost in _CODE.items() if each not in wrong and legal(each)]
+    if len(found) > 1 and last.isalnum():
+        found = [each for each in found if each[0] != ids[b"1"]]
+    blanks = [each for each in found if each[0] in (ids.get(b" "), ids.get(b"\n"))]
+    if len(found) > len(blanks) and last in _BEFORE_VALUES:
+        found = [each for each in found if each not in blanks]
+    elif len(blanks) > 1 and _alike(path, ids, [token for token, _ in blanks]):
+        found.remove(blanks[0])  # the line break
+    words = [(ids[word], _NOTHING_COST) for word in _NOTHING if legal(word) and _does_nothing(path, ids, word)]
+    return found + words[:1]
 
 
-def _is_word(path: Matcher, ids: dict[bytes, int], word: bytes) -> bool:
-    """Whether it is a word of the grammar here: behind a name some sign could stand."""
+def _alike(path: Matcher, ids: dict[bytes, int], tokens: list[int]) -> bool:
+    """Whether the same can follow, as far as a few probes tell."""
+    follows = []
+    for token in tokens:
+        behind = path.fork()
+        behind.commit([token])
+        follows.append([each in ids and behind.legal(ids[each]) for each in _PROBES])
+    return follows[0] == follows[1]
+
+
+def _does_nothing(path: Matcher, ids: dict[bytes, int], word: bytes) -> bool:
+    """Whether the word is a statement here, and neither a name nor the beginning of one."""
     behind = path.fork()
     behind.commit([ids[word]])
-    return not any(sign in ids and behind.legal(ids[sign]) for sign in _SIGNS)
+    ends = b"\n" in ids and behind.legal(ids[b"\n"])
+    return ends and not any(sign in ids and behind.legal(ids[sign]) for sign in _BEHIND_NAMES)
 
 
-def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int]) -> list[Step]:
-    """Words and names, signs, and where there is none of them the shortest legal tokens."""
-    found, words = [], []
+def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known: set[int]) -> list[Step]:
+    """Words and names, then signs; where there is none of them the shortest legal tokens."""
+    words = []
     for letter in _LETTERS:
         for form in (letter.upper(), letter):
             if form in ids and path.legal(ids[form]):
@@ -96,26 +119,27 @@ def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int]) -> lis
     if len(words) > _MOST_WORDS:
         lower = [ids[each] for each in _LETTERS if each in ids and path.legal(ids[each])]
         words = lower[:1] or words[:1]
-    found = [Step(token, 1) for token in words]
+    found = [Step(token, 1) for token in words if token not in known]
     found += [
-        Step(ids[other], 2 + rank // 4)
-        for rank, other in enumerate(_OTHERS)
-        if other in ids and path.legal(ids[other])
+        Step(ids[sign], 2 + rank // 2)
+        for rank, sign in enumerate(_SIGNS)
+        if sign in ids and ids[sign] not in known and path.legal(ids[sign])
     ]
-    return found or [Step(token, 2) for token in _shortest(path, vocabulary)]
+    if not found and not known:
+        found = [Step(token, 2) for token in _shortest(path, vocabulary)]
+    return [Step(found[0].token, 0)] if len(found) == 1 and not known else found
 
 
 def _shortest(path: Matcher, vocabulary: Vocabulary) -> list[int]:
     legal = np.flatnonzero(np.unpackbits(path.mask(), bitorder="little"))
-    ends = set(vocabulary.end_ids)
-    ranked = sorted((len(vocabulary.tokens[i]), int(i)) for i in legal if int(i) not in ends)
+    ranked = sorted((len(vocabulary.tokens[i]), int(i)) for i in legal if int(i) not in vocabulary.end_ids)
     return [token for _, token in ranked[:_FEW]]
 
 
 @lru_cache(maxsize=8)
 def _bytes(vocabulary: Vocabulary) -> dict[bytes, int]:
-    """The tokens of single ASCII bytes, and of words."""
-    wanted = {*_PASS, *(bytes([c]) for c in range(128))}
+    """The tokens of single ASCII bytes, of quotes and of words."""
+    wanted = {*_NOTHING, *_TEXT, *(bytes([c]) for c in range(128))}
     ids: dict[bytes, int] = {}
     for index, token in enumerate(vocabulary.tokens):
         if token in wanted and index not in vocabulary.special_ids:
