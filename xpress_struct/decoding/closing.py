@@ -60,13 +60,13 @@ def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int, written:
             following = steps(place.path, vocabulary, written + vocabulary.decode(place.tokens), step is not None and step.deferred)
         except XPressError:  # a dead end on this way
             continue
-        kind = tuple(each.token for each in following)
+        kind = frozenset(each.token for each in following)
         if step is not None and vocabulary.tokens[step.token] in (b" ", b"\n") and not step.deferred:
             if (id(parent), kind) in blanks: continue
             blanks.add((id(parent), kind))
         penalty = 0
-        if len(following) > 2:
-            penalty = K * place.kinds.count(kind)
+        if len(following) > 2 and not following[-1].deferred:
+            penalty = K * sum(2*len(kind & k) > max(len(k),len(kind)) for k in place.kinds)
             place.kinds = (*place.kinds, kind)
         for each in reversed(following):
             pushed += 1

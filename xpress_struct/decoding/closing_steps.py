@@ -15,9 +15,10 @@ __all__ = ["Step", "steps"]
 # What ends something, and the shortest values and blanks. All else is dearer.
 _CODE = {b")": 0, b"]": 0, b"}": 0, b"\n": 1, b" ": 4, b":": 3, b"1": 4}
 # Inside of free text a bracket is only text.
-_TEXT = {b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"\n": 1, b"a": 8}
+_TEXT = {b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"\n": 1, b"a": 8, b"]": 9}
 _QUOTES = (b'"', b"'", b"`")
 _DEARER = 10
+_MORE_INDENTED = 3
 # A statement that does nothing, and what could stand behind it if it were a name.
 _NOTHING = (b" pass", b"pass")
 _NOTHING_COST = 0
@@ -28,7 +29,7 @@ _LETTERS = [bytes([c]) for c in b"axbcdefghijklmnopqrstuvwyz"]
 _SIGNS = [bytes([c]) for c in b"=(\"'{0.;>,/*_-2[<`)]}:13456789+!#$%&?@\\^|~ \n\t"]
 _FEW = 4
 _BEFORE_VALUES = [bytes([c]) for c in b"=(,[{+-*/<>."]
-_PROBES = [*_LETTERS, b"1", b"(", b")", b":", b"'", b"#"]
+_PROBES = [*_LETTERS, b"1", b"(", b")", b":", b"'", b"#", b";", b"=", b","]
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,20 @@ def steps(path: Matcher, vocabulary: Vocabulary, text: bytes, dearer: bool) -> l
     ids = _bytes(vocabulary)
     cheap = _cheap(path, ids, text)
     if not cheap or dearer:
-        return _dearer(path, vocabulary, ids, {token for token, _ in cheap})
+        return _dearer(path, vocabulary, ids, {token for token, _ in cheap}, text)
     least = min(cost for _, cost in cheap)
     cheap.sort(key=lambda each: each[1])
     # A single way is not dear, however long it is.
     length = 2 if len(cheap) > 1 else 1
-    return [Step(token, cost - least + length) for token, cost in cheap] + [Step(-1, _DEARER)]
+    return [Step(token, cost - least + length) for token, cost in cheap] + [Step(-1, _dearer_cost(text, cheap, ids))]
+
+
+def _dearer_cost(text: bytes, cheap: list[tuple[int, int]], ids: dict[bytes, int]) -> int:
+    """Where only blanks are cheap at the beginning of a line, words are as good."""
+    blanks = {ids.get(b" "), ids.get(b"\n")}
+    if not text.rpartition(b"\n")[2].strip(b" ") and blanks.issuperset(token for token, _ in cheap):
+        return _MORE_INDENTED
+    return _DEARER
 
 
 def _cheap(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, int]]:
@@ -71,6 +80,8 @@ def _cheap(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int,
     if legal(b"?") and legal(b"q"):
         # A quote that closed nothing is one of several that do, or only text.
         wrong = {quote for quote in _QUOTES if last in _QUOTES and quote != last}
+        if last in (b"a", b"]"):
+            wrong.add(b"]")
         return [(ids[each], cost) for each, cost in _TEXT.items() if each not in wrong and legal(each)]
     # A second blank is not worth its place, unless it indents; nor is a longer name or number.
     wrong = set[bytes]()
@@ -108,7 +119,7 @@ def _does_nothing(path: Matcher, ids: dict[bytes, int], word: bytes) -> bool:
     return ends and not any(sign in ids and behind.legal(ids[sign]) for sign in _BEHIND_NAMES)
 
 
-def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known: set[int]) -> list[Step]:
+def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known: set[int], text: bytes) -> list[Step]:
     """Words and names, then signs; where there is none of them the shortest legal tokens."""
     words = []
     for letter in _LETTERS:
@@ -127,12 +138,28 @@ def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known:
     ]
     if not found and not known:
         found = [Step(token, 2) for token in _shortest(path, vocabulary)]
-    return [Step(found[0].token, 0)] if len(found) == 1 and not known else found
+    if len(found) == 1 and not known:
+        return [Step(_whole(path, vocabulary, found[0].token, text[-1:].isupper()), 0)]
+    return found
+
+
+def _whole(path: Matcher, vocabulary: Vocabulary, first: int, upper: bool) -> int:
+    """The longest token of the one word that goes on with a token."""
+    legal = {vocabulary.tokens[i]: i for i in _legal(path, vocabulary)}
+    whole = max(legal, key=len).lower()
+    if not all(whole.startswith(token.lower()) for token in legal):
+        return first
+    cased = [token for token in legal if token == (token.upper() if upper else token.lower())]
+    return legal[max(cased or legal, key=len)]
+
+
+def _legal(path: Matcher, vocabulary: Vocabulary) -> list[int]:
+    legal = np.flatnonzero(np.unpackbits(path.mask(), bitorder="little"))
+    return [int(i) for i in legal if int(i) not in vocabulary.end_ids]
 
 
 def _shortest(path: Matcher, vocabulary: Vocabulary) -> list[int]:
-    legal = np.flatnonzero(np.unpackbits(path.mask(), bitorder="little"))
-    ranked = sorted((len(vocabulary.tokens[i]), int(i)) for i in legal if int(i) not in vocabulary.end_ids)
+    ranked = sorted((len(vocabulary.tokens[i]), i) for i in _legal(path, vocabulary))
     return [token for _, token in ranked[:_FEW]]
 
 
