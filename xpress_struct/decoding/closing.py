@@ -12,6 +12,7 @@ spelled in longer tokens where these are legal.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
@@ -21,11 +22,12 @@ from xpress_struct.errors import XPressError
 __all__ = ["closing_tokens", "reserve"]
 
 _MOST_RESERVED = 64
-import os;K=int(os.environ.get('K','1'))
 # Places looked at in one search. Nearly all that closes at all does so within a quarter of them.
 _MOST_PLACES = 400
 # Bytes of text per token that it may be spelled in: what has more is not followed.
 _BYTES_PER_TOKEN = 4
+# What a choice costs more that was there before.
+_REPEATED = 3
 
 
 def reserve(budget: int) -> int:
@@ -33,22 +35,26 @@ def reserve(budget: int) -> int:
     return min(_MOST_RESERVED, max(budget // 2, 1))
 
 
-def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int, written: bytes = b"") -> list[int] | None:
+def closing_tokens(
+    matcher: Matcher, vocabulary: Vocabulary, most: int, written: bytes = b""
+) -> list[int] | None:
     """At most `most` tokens that make the text whole from here, [] when it is; None when none are found.
 
     Few bytes, but not always the fewest.
+
+    Args:
+        written: the text so far, or its end: where the place is within a line or a word.
     """
-    # (cost, order, place, step to take from there or None). Of equals, what came last goes first: deeper.
-    waiting: list[tuple[int, int, _Place, Step | None]] = [(0, 0, _Place(matcher.fork(), []), None)]
-    looked_at = pushed = 0
-    blanks=set()
-    while waiting and looked_at < _MOST_PLACES:
+    # (cost, order, place, step to take from there). Of equals, what came last goes first: deeper.
+    waiting: list[tuple[int, int, _Place, Step | None]] = [(0, 0, _Place(matcher.fork()), None)]
+    pushed = 0
+    for _ in range(_MOST_PLACES):
+        if not waiting:
+            break
         cost, _, place, step = heapq.heappop(waiting)
-        looked_at += 1
-        parent = place
-        if os.environ.get('DBG'): print(cost, vocabulary.decode(place.tokens), step and (step.token, vocabulary.tokens[step.token]))
+        dearer = step is not None and step.deferred
         try:
-            if step is None or not step.deferred:
+            if not dearer:
                 place = place.behind(step)
                 if place.path.accepting:
                     tokens = _spelled(matcher.fork(), vocabulary, place.tokens)
@@ -57,28 +63,34 @@ def closing_tokens(matcher: Matcher, vocabulary: Vocabulary, most: int, written:
                     continue
             if len(place.tokens) >= _BYTES_PER_TOKEN * most:
                 continue
-            following = steps(place.path, vocabulary, written + vocabulary.decode(place.tokens), step is not None and step.deferred)
+            text = written + vocabulary.decode(place.tokens)
+            following = steps(place.path, vocabulary, text, dearer)
         except XPressError:  # a dead end on this way
             continue
-        kind = frozenset(each.token for each in following)
-        if step is not None and vocabulary.tokens[step.token] in (b" ", b"\n") and not step.deferred:
-            if (id(parent), kind) in blanks: continue
-            blanks.add((id(parent), kind))
-        penalty = 0
-        if len(following) > 2 and not following[-1].deferred:
-            penalty = K * sum(2*len(kind & k) > max(len(k),len(kind)) for k in place.kinds)
-            place.kinds = (*place.kinds, kind)
+        repeated = place.repeated(following)
         for each in reversed(following):
             pushed += 1
-            heapq.heappush(waiting, (cost + penalty + each.cost, -pushed, place, each))
+            repeats = _REPEATED * (each.token in repeated)
+            heapq.heappush(waiting, (cost + each.cost + repeats, -pushed, place, each))
     return None
 
 
 class _Place:
     """A matcher behind some tokens; whoever moves on from it forks it."""
 
-    def __init__(self, path: Matcher, tokens: list[int], kinds=()) -> None:
-        self.path, self.tokens, self.kinds = path, tokens, kinds
+    def __init__(
+        self, path: Matcher, tokens: Sequence[int] = (), choices: tuple[frozenset[int], ...] = ()
+    ) -> None:
+        self.path, self.tokens, self._choices = path, list(tokens), choices
+
+    def repeated(self, following: list[Step]) -> frozenset[int]:
+        """What could as well have been done at a like place on the way: `a OR a OR a` closes nothing."""
+        if len(following) <= 2 or following[-1].deferred:
+            return frozenset()
+        choice = frozenset(each.token for each in following)
+        like = [each for each in self._choices if 2 * len(each & choice) > max(len(each), len(choice))]
+        self._choices = (*self._choices, choice)
+        return frozenset().union(*like)
 
     def behind(self, step: Step | None) -> _Place:
         """The place behind a step and what is forced there."""
@@ -89,10 +101,10 @@ class _Place:
                 path.commit([token])
                 tokens.append(token)
                 if path.accepting:
-                    return _Place(path, tokens, self.kinds)
+                    return _Place(path, tokens, self._choices)
             run = [] if path.accepting else path.forced()
             if not run:
-                return _Place(path, tokens, self.kinds)
+                return _Place(path, tokens, self._choices)
 
 
 def _spelled(path: Matcher, vocabulary: Vocabulary, tokens: list[int]) -> list[int]:

@@ -15,8 +15,8 @@ __all__ = ["Step", "steps"]
 # What ends something, and the shortest values and blanks. All else is dearer.
 _CODE = {b")": 0, b"]": 0, b"}": 0, b"\n": 1, b" ": 4, b":": 3, b"1": 4}
 # Inside of free text a bracket is only text.
-_TEXT = {b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"\n": 1, b"a": 8, b"]": 9}
-_QUOTES = (b'"', b"'", b"`")
+_TEXT = {b"\n": 0, b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"]": 2, b"a": 8}
+_QUOTES = (b'"', b"'", b"`", b'"""', b"'''")
 _DEARER = 10
 _MORE_INDENTED = 3
 # A statement that does nothing, and what could stand behind it if it were a name.
@@ -29,7 +29,7 @@ _LETTERS = [bytes([c]) for c in b"axbcdefghijklmnopqrstuvwyz"]
 _SIGNS = [bytes([c]) for c in b"=(\"'{0.;>,/*_-2[<`)]}:13456789+!#$%&?@\\^|~ \n\t"]
 _FEW = 4
 _BEFORE_VALUES = [bytes([c]) for c in b"=(,[{+-*/<>."]
-_PROBES = [*_LETTERS, b"1", b"(", b")", b":", b"'", b"#", b";", b"=", b","]
+_PROBES = [*_LETTERS, b"1", b"(", b")", b":", b"'", b";", b"=", b","]
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,15 @@ def _cheap(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int,
 
     last = text[-1:]
     if legal(b"?") and legal(b"q"):
-        # A quote that closed nothing is one of several that do, or only text.
-        wrong = {quote for quote in _QUOTES if last in _QUOTES and quote != last}
+        # Behind a quote that closed nothing, one more of the same might; three did not.
+        wrong = set[bytes]()
+        if last in _QUOTES:
+            wrong = {each for each in _QUOTES if each != last or text.endswith(3 * last)}
         if last in (b"a", b"]"):
             wrong.add(b"]")
         return [(ids[each], cost) for each, cost in _TEXT.items() if each not in wrong and legal(each)]
     # A second blank is not worth its place, unless it indents; nor is a longer name or number.
-    wrong = set[bytes]()
+    wrong = set()
     if last in (b" ", b"\n"):
         wrong.add(b"\n")
         if text.rpartition(b"\n")[2].strip(b" "):
@@ -108,7 +110,7 @@ def _alike(path: Matcher, ids: dict[bytes, int], tokens: list[int]) -> bool:
         behind = path.fork()
         behind.commit([token])
         follows.append([each in ids and behind.legal(ids[each]) for each in _PROBES])
-    return follows[0] == follows[1]
+    return follows[0] == follows[1] and any(follows[0])
 
 
 def _does_nothing(path: Matcher, ids: dict[bytes, int], word: bytes) -> bool:
