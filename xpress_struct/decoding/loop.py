@@ -108,7 +108,10 @@ class Decoder:
                 self._emit(token, last=place == len(run) - 1)
 
     def _emit_or_close(self) -> None:
-        """Emits one token if the text can still be closed behind it within the budget; else closes it."""
+        """Emits one token if the text can still be closed behind it within the budget; else closes it.
+
+        Where no closing is found at either place, it goes on and looks again behind the next token.
+        """
         left = self._budget - len(self.output)
         forced = self._matcher.forced()[:1]
         if forced:
@@ -121,7 +124,7 @@ class Decoder:
             self._pending = []
             self.stats.note_round(0, 0)
         closing, self._closing = self._closing, self._closing_behind(accepted.token, left, bool(forced))
-        if self._closing is None and closing is None:  # found nowhere yet: this place is no worse
+        if self._closing is None and len(self.output) == self._free:
             closing = self._search(self._matcher, left)
         if self._closing is not None or closing is None:
             self._matcher.commit([accepted.token])
