@@ -27,7 +27,7 @@ _MOST_PLACES = 400
 # Bytes of text per token that it may be spelled in: what has more is not followed.
 _BYTES_PER_TOKEN = 4
 # What a choice costs more that was there before.
-_REPEATED = 3
+_REPEATED = 12
 
 
 def reserve(budget: int) -> int:
@@ -85,9 +85,9 @@ class _Place:
 
     def repeated(self, following: list[Step]) -> frozenset[int]:
         """What could as well have been done at a like place on the way: `a OR a OR a` closes nothing."""
-        if len(following) <= 2 or following[-1].deferred:
+        choice = frozenset(each.token for each in following if each.loops)
+        if len(choice) <= 2:
             return frozenset()
-        choice = frozenset(each.token for each in following)
         like = [each for each in self._choices if 2 * len(each & choice) > max(len(each), len(choice))]
         self._choices = (*self._choices, choice)
         return frozenset().union(*like)

@@ -12,6 +12,8 @@ from xpress_struct.constraints.vocabulary import Vocabulary
 
 __all__ = ["Step", "steps"]
 
+# A long way without a choice costs about one step per four bytes.
+_UNIT = 4
 # What ends something, and the shortest values and blanks. All else is dearer.
 _CODE = {b")": 0, b"]": 0, b"}": 0, b"\n": 1, b" ": 4, b":": 3, b"1": 4}
 # Inside of free text a bracket is only text.
@@ -34,10 +36,14 @@ _PROBES = [*_LETTERS, b"1", b"(", b")", b":", b"'", b";", b"=", b","]
 
 @dataclass(frozen=True)
 class Step:
-    """One token more, at a cost; or, with the token -1, all dearer steps of a place."""
+    """One token more, at a cost; or, with the token -1, all dearer steps of a place.
+
+    A step that `loops` is worth less where it could have been taken before.
+    """
 
     token: int
     cost: int
+    loops: bool = False
 
     @property
     def deferred(self) -> bool:
@@ -52,14 +58,18 @@ def steps(path: Matcher, vocabulary: Vocabulary, text: bytes, dearer: bool) -> l
         dearer: the dearer ones are asked for.
     """
     ids = _bytes(vocabulary)
-    cheap = _cheap(path, ids, text)
+    in_text = all(each in ids and path.legal(ids[each]) for each in (b"?", b"q"))
+    cheap = (_text if in_text else _code)(path, ids, text)
     if not cheap or dearer:
         return _dearer(path, vocabulary, ids, {token for token, _ in cheap}, text)
     least = min(cost for _, cost in cheap)
     cheap.sort(key=lambda each: each[1])
-    # A single way is not dear, however long it is.
-    length = 2 if len(cheap) > 1 else 1
-    return [Step(token, cost - least + length) for token, cost in cheap] + [Step(-1, _dearer_cost(text, cheap, ids))]
+    found = [
+        Step(token, _UNIT * (cost - least + 2), loops=in_text and cost < _TEXT[b"a"]) for token, cost in cheap
+    ]
+    if len(found) == 1:  # a single way is not dear, however long it is
+        found = [Step(found[0].token, 1)]
+    return [*found, Step(-1, _UNIT * _dearer_cost(text, cheap, ids))]
 
 
 def _dearer_cost(text: bytes, cheap: list[tuple[int, int]], ids: dict[bytes, int]) -> int:
@@ -70,28 +80,33 @@ def _dearer_cost(text: bytes, cheap: list[tuple[int, int]], ids: dict[bytes, int
     return _DEARER
 
 
-def _cheap(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, int]]:
-    """(token, cost)."""
+def _text(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, int]]:
+    """(token, cost) of what may end free text, and of a letter."""
+    # Behind a quote that closed nothing, one more of the same might; three did not.
+    last, wrong = text[-1:], set[bytes]()
+    if last in _QUOTES:
+        wrong = {each for each in _QUOTES if each != last or text.endswith(3 * last)}
+    if last in (b"a", b"]"):
+        wrong.add(b"]")
+    found = {each: cost for each, cost in _TEXT.items() if each in ids and each not in wrong}
+    return [(ids[each], cost) for each, cost in found.items() if path.legal(ids[each])]
+
+
+def _code(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, int]]:
+    """(token, cost) of what is cheap outside of free text."""
 
     def legal(spelled: bytes) -> bool:
         return spelled in ids and path.legal(ids[spelled])
 
-    last = text[-1:]
-    if legal(b"?") and legal(b"q"):
-        # Behind a quote that closed nothing, one more of the same might; three did not.
-        wrong = set[bytes]()
-        if last in _QUOTES:
-            wrong = {each for each in _QUOTES if each != last or text.endswith(3 * last)}
-        if last in (b"a", b"]"):
-            wrong.add(b"]")
-        return [(ids[each], cost) for each, cost in _TEXT.items() if each not in wrong and legal(each)]
+    last, wrong = text[-1:], set[bytes]()
     # A second blank is not worth its place, unless it indents; nor is a longer name or number.
-    wrong = set()
     if last in (b" ", b"\n"):
         wrong.add(b"\n")
         if text.rpartition(b"\n")[2].strip(b" "):
             wrong.add(b" ")
     found = [(ids[each], cost) for each, cost in _CODE.items() if each not in wrong and legal(each)]
+    if last.isalnum():  # a quote there ends something more often than it begins it
+        found += [(ids[quote], 1) for quote in (b"'", b'"') if legal(quote)]
     if len(found) > 1 and last.isalnum():
         found = [each for each in found if each[0] != ids[b"1"]]
     blanks = [each for each in found if each[0] in (ids.get(b" "), ids.get(b"\n"))]
@@ -99,7 +114,9 @@ def _cheap(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int,
         found = [each for each in found if each not in blanks]
     elif len(blanks) > 1 and _alike(path, ids, [token for token, _ in blanks]):
         found.remove(blanks[0])  # the line break
-    words = [(ids[word], _NOTHING_COST) for word in _NOTHING if legal(word) and _does_nothing(path, ids, word)]
+    words = [
+        (ids[word], _NOTHING_COST) for word in _NOTHING if legal(word) and _does_nothing(path, ids, word)
+    ]
     return found + words[:1]
 
 
@@ -121,7 +138,9 @@ def _does_nothing(path: Matcher, ids: dict[bytes, int], word: bytes) -> bool:
     return ends and not any(sign in ids and behind.legal(ids[sign]) for sign in _BEHIND_NAMES)
 
 
-def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known: set[int], text: bytes) -> list[Step]:
+def _dearer(
+    path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known: set[int], text: bytes
+) -> list[Step]:
     """Words and names, then signs; where there is none of them the shortest legal tokens."""
     words = []
     for letter in _LETTERS:
@@ -132,14 +151,14 @@ def _dearer(path: Matcher, vocabulary: Vocabulary, ids: dict[bytes, int], known:
     if len(words) > _MOST_WORDS:
         lower = [ids[each] for each in _LETTERS if each in ids and path.legal(ids[each])]
         words = lower[:1] or words[:1]
-    found = [Step(token, 1) for token in words if token not in known]
+    found = [Step(token, _UNIT, loops=True) for token in words if token not in known]
     found += [
-        Step(ids[sign], 2 + rank // 2)
+        Step(ids[sign], _UNIT * (2 + rank // 2), loops=True)
         for rank, sign in enumerate(_SIGNS)
         if sign in ids and ids[sign] not in known and path.legal(ids[sign])
     ]
     if not found and not known:
-        found = [Step(token, 2) for token in _shortest(path, vocabulary)]
+        found = [Step(token, 2 * _UNIT) for token in _shortest(path, vocabulary)]
     if len(found) == 1 and not known:
         return [Step(_whole(path, vocabulary, found[0].token, text[-1:].isupper()), 0)]
     return found
