@@ -45,7 +45,6 @@ PYTHON = [
     "    for i in range(x):\n",
     "    for i",
     "    try:\n        a = 1\n",
-    "    try:",
     '    """abc',
     "    x = {1: [f(2",
     "    y = f'a{x",

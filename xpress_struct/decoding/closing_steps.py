@@ -17,7 +17,7 @@ _UNIT = 4
 # What ends something, and the shortest values and blanks. All else is dearer.
 _CODE = {b")": 0, b"]": 0, b"}": 0, b"\n": 1, b" ": 4, b":": 3, b"1": 4}
 # Inside of free text a bracket is only text.
-_TEXT = {b"\n": 0, b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"]": 2, b"a": 8}
+_TEXT = {b"\n": 0, b'"': 0, b"'": 0, b"`": 0, b'"""': 0, b"'''": 0, b"]": 2, b"<": 3, b"a": 8}
 _QUOTES = (b'"', b"'", b"`", b'"""', b"'''")
 _DEARER = 10
 _MORE_INDENTED = 3
@@ -86,8 +86,8 @@ def _text(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, 
     last, wrong = text[-1:], set[bytes]()
     if last in _QUOTES:
         wrong = {each for each in _QUOTES if each != last or text.endswith(3 * last)}
-    if last in (b"a", b"]"):
-        wrong.add(b"]")
+    if last in (b"a", b"]", b"<"):
+        wrong |= {b"]", b"<"}
     found = {each: cost for each, cost in _TEXT.items() if each in ids and each not in wrong}
     return [(ids[each], cost) for each, cost in found.items() if path.legal(ids[each])]
 
