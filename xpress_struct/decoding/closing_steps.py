@@ -12,7 +12,7 @@ from xpress_struct.constraints.vocabulary import Vocabulary
 
 __all__ = ["Step", "steps"]
 
-# A long way without a choice costs about one step per four bytes.
+# The best step at a place costs 1, so that a long way of best steps is gone to its end.
 _UNIT = 4
 # What ends something, and the shortest values and blanks. All else is dearer.
 _CODE = {b")": 0, b"]": 0, b"}": 0, b"\n": 1, b" ": 4, b":": 3, b"1": 4}
@@ -64,11 +64,11 @@ def steps(path: Matcher, vocabulary: Vocabulary, text: bytes, dearer: bool) -> l
         return _dearer(path, vocabulary, ids, {token for token, _ in cheap}, text)
     least = min(cost for _, cost in cheap)
     cheap.sort(key=lambda each: each[1])
-    found = [
-        Step(token, _UNIT * (cost - least + 2), loops=in_text and cost < _TEXT[b"a"]) for token, cost in cheap
+    best, *others = cheap
+    found = [Step(best[0], 1, loops=in_text and len(cheap) > 1)]
+    found += [
+        Step(token, _UNIT * (cost - least + 2), loops=in_text and cost < _TEXT[b"a"]) for token, cost in others
     ]
-    if len(found) == 1:  # a single way is not dear, however long it is
-        found = [Step(found[0].token, 1)]
     return [*found, Step(-1, _UNIT * _dearer_cost(text, cheap, ids))]
 
 
