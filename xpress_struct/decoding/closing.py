@@ -6,7 +6,7 @@ the matcher's place alone, so drafts change nothing here either.
 
 The way is searched byte by byte, best first, over forks of the matcher (`closing_steps` says what each byte
 costs), and bounded by a number of places looked at, so that it depends on no clock. What is found is
-spelled in longer tokens where these are legal.
+spelled in longer tokens where these are legal. Where the search finds none, a greedy way is tried.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from xpress_struct.constraints.matcher import Matcher
 from xpress_struct.constraints.vocabulary import Vocabulary
+from xpress_struct.decoding.closing_greedy import greedy_closing
 from xpress_struct.decoding.closing_steps import Step, steps
 from xpress_struct.errors import XPressError
 
@@ -45,6 +46,11 @@ def closing_tokens(
     Args:
         written: the text so far, or its end: where the place is within a line or a word.
     """
+    found = _searched(matcher, vocabulary, most, written)
+    return greedy_closing(matcher, vocabulary, most) if found is None else found
+
+
+def _searched(matcher: Matcher, vocabulary: Vocabulary, most: int, written: bytes) -> list[int] | None:
     # (cost, order, place, step to take from there). Of equals, what came last goes first: deeper.
     waiting: list[tuple[int, int, _Place, Step | None]] = [(0, 0, _Place(matcher.fork()), None)]
     pushed = 0

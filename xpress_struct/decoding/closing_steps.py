@@ -65,9 +65,10 @@ def steps(path: Matcher, vocabulary: Vocabulary, text: bytes, dearer: bool) -> l
     least = min(cost for _, cost in cheap)
     cheap.sort(key=lambda each: each[1])
     best, *others = cheap
-    found = [Step(best[0], 1, loops=in_text and len(cheap) > 1)]
+    found = [Step(best[0], 1)]
     found += [
-        Step(token, _UNIT * (cost - least + 2), loops=in_text and cost < _TEXT[b"a"]) for token, cost in others
+        Step(token, _UNIT * (cost - least + 2), loops=in_text and cost < _TEXT[b"a"])
+        for token, cost in others
     ]
     return [*found, Step(-1, _UNIT * _dearer_cost(text, cheap, ids))]
 
@@ -89,6 +90,8 @@ def _text(path: Matcher, ids: dict[bytes, int], text: bytes) -> list[tuple[int, 
     if last in (b"a", b"]", b"<"):
         wrong |= {b"]", b"<"}
     found = {each: cost for each, cost in _TEXT.items() if each in ids and each not in wrong}
+    if last in found and last in _QUOTES:
+        found = {last: found.pop(last), **found}
     return [(ids[each], cost) for each, cost in found.items() if path.legal(ids[each])]
 
 
