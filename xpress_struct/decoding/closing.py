@@ -2,7 +2,7 @@
 
 Near the end of the budget (the last `reserve` tokens) a token is emitted only if the text can still be
 closed behind it; where it cannot, the text is closed at once. Which tokens close a text is a function of
-the matcher's place alone, so drafts change nothing here either.
+the place and the text before it alone, so drafts change nothing here either.
 
 The way is searched byte by byte, best first, over forks of the matcher (`closing_steps` says what each byte
 costs), and bounded by a number of places looked at, so that it depends on no clock. What is found is
