@@ -63,6 +63,36 @@ def test_a_budget_that_is_too_small_cuts():
         _ = out.value
 
 
+def test_a_text_that_is_whole_when_the_budget_ends_is_closed():
+    """A text that could go on but is whole as it stands counts as closed, not as cut."""
+    out = stub_model(prefers("x" * 99)).generate([1], xs.regex("[a-z]+"), max_new_tokens=20, on_limit="close")
+    assert (out.text, out.finish_reason) == ("x" * 20, "closed")
+
+
+def test_without_a_closing_the_text_goes_on():
+    """Where no closing fits yet, the model goes on, and may end the text in time by itself."""
+    text = "a" * 18 + "!"
+    made = xs.regex("([a-z]{18}!|[a-z]{40})")
+    out = stub_model(prefers(text)).generate([1], made, max_new_tokens=20, on_limit="close")
+    assert out.text == text
+    assert out.complete
+
+
+@pytest.mark.parametrize("budget", [24, 37, 60])
+def test_drafts_do_not_change_how_a_statement_is_closed(budget):
+    """Ids of a closed SQL statement are equal with and without speculation."""
+    wanted = "SELECT a FROM t WHERE b IN (SELECT c FROM d WHERE e = 'some text') ORDER BY a, b, c, d, e, f, g"
+    drafter = ScriptedDrafter(lambda output: list(wanted.encode()[len(output) : len(output) + 9]))
+    outs = [
+        stub_model(prefers(wanted)).generate(
+            [1], xs.lark("sqlite"), drafter=guess, max_new_tokens=budget, on_limit="close"
+        )
+        for guess in (None, drafter)
+    ]
+    assert outs[0].token_ids == outs[1].token_ids
+    assert outs[0].finish_reason == "closed"
+
+
 def test_an_unknown_way_of_ending_is_refused():
     """on_limit takes "cut" and "close" only."""
     with pytest.raises(ArgumentError, match="on_limit"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from torch import Tensor
 
@@ -27,6 +27,9 @@ from xpress_struct.sampling import COIN, Noise, uniform
 from xpress_struct.target.target import Target
 
 __all__ = ["Decoder"]
+
+# Bytes of the text that tell the search for a closing how its line begins.
+_LOOKED_BACK = 200
 
 
 class Decoder:
@@ -66,6 +69,8 @@ class Decoder:
         self._budget = limit
         # Rounds may emit tokens up to here; behind it, each is weighed against closing the text.
         self._free = limit - reserve(limit) if request.closes else limit
+        # What closes the text from here, as far as it is known.
+        self._closing: list[int] | None = None
 
     def rounds(self) -> Generator[None, None, None]:
         """Runs rounds until the text is finished; yields after each, when text may have grown."""
@@ -103,7 +108,10 @@ class Decoder:
                 self._emit(token, last=place == len(run) - 1)
 
     def _emit_or_close(self) -> None:
-        """Emits one token if the text can still be closed behind it within the budget; else closes it."""
+        """Emits one token if the text can still be closed behind it within the budget; else closes it.
+
+        Where no closing is found at either place, it goes on and looks again behind the next token.
+        """
         left = self._budget - len(self.output)
         forced = self._matcher.forced()[:1]
         if forced:
@@ -115,22 +123,33 @@ class Decoder:
             accepted, rows = self._accept(Block(), logits)
             self._pending = []
             self.stats.note_round(0, 0)
-        path = self._matcher.fork()
-        path.commit([accepted.token])
-        if closing_tokens(path, self._vocabulary, left - 1) is not None:
+        closing, self._closing = self._closing, self._closing_behind(accepted.token, left, bool(forced))
+        if self._closing is None and len(self.output) == self._free:
+            closing = self._search(self._matcher, left)
+        if self._closing is not None or closing is None:
             self._matcher.commit([accepted.token])
             self._pending.append(accepted.token)
             self.stats.forced += rows is None
             self._emit(accepted.token, last=True, rows=rows)
-            return
-        closing = closing_tokens(self._matcher, self._vocabulary, left)
-        if closing is None:  # this budget never was enough
-            self.finish = "length"
+            if self.finish == "length" and self._closing == []:
+                self.finish = "closed"
             return
         self._matcher.commit(closing)
         for token in closing:
             self._emit(token, last=False)
         self.finish = "closed"
+
+    def _closing_behind(self, token: int, left: int, forced: bool) -> list[int] | None:
+        """What closes the text behind a token of this place, with all but one of the tokens left."""
+        if forced and self._closing and self._closing[0] == token:
+            return self._closing[1:]  # a search from there would find the same
+        path = self._matcher.fork()
+        path.commit([token])
+        return self._search(path, left - 1, [token])
+
+    def _search(self, path: Matcher, most: int, token: Sequence[int] = ()) -> list[int] | None:
+        written = self._text.text.encode()[-_LOOKED_BACK:] + self._vocabulary.decode(token)
+        return closing_tokens(path, self._vocabulary, most, written)
 
     def _forced_run(self) -> list[int]:
         with timed(self.stats, "walk_s"):
