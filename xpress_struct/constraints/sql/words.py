@@ -73,8 +73,8 @@ class Words:
             _terminal("FUNCTION", rf"(?:{functions})\b"),
             _terminal("TABLE_FUNCTION", rf"(?:{'|'.join(_TABLE_FUNCTIONS)})\b"),
             _terminal("COLLATION", "binary|BINARY|nocase|NOCASE|rtrim|RTRIM"),
-            _terminal("ALIAS_NAME", rf"(?i:(?!(?:{taken})\b)(?:{alias})\b)"),
-            _terminal("TABLE_ALIAS", rf"(?i:(?!(?:{BLANK})(?:{taken})\b)(?:{BLANK})(?:{alias})\b)"),
+            _terminal("ALIAS_NAME", rf"(?!(?i:{taken})\b)(?:{alias})\b"),
+            _terminal("TABLE_ALIAS", rf"(?!(?:{BLANK})(?i:{taken})\b)(?:{BLANK})(?:{alias})\b"),
             _terminal("OTHER", rf"(?i:(?!(?:{taken}|{alias})\b)[a-z_][a-z0-9_]*\b)"),
             _terminal("TEXT", rf'(?!(?i:{texts}))"(?:[^"\x00]|"")*"(?!")'),
         ]
@@ -88,7 +88,7 @@ class Words:
     def _alias(self) -> str:
         """What a table may be called for short; and a number."""
         short = sorted(short_names(self._tables), key=lambda one: (-len(one), one))
-        return f"(?:{'|'.join(short)})[0-9]{{0,2}}"
+        return f"(?:{'|'.join(map(_any_case, short))})[0-9]{{0,2}}"
 
     def _plain(self, name: str) -> bool:
         return bool(_PLAIN.fullmatch(name)) and name.lower() not in self._reserved
