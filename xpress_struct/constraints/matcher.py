@@ -56,6 +56,9 @@ class Matcher(Protocol):
         """Canonical tokens of the bytes that must come next, where several tokens could begin them: a
         good guess, to be checked. [] when no byte is determined."""
 
+    def ending(self) -> bytes | None:
+        """Text that should make the text whole, where the constraint knows of one: a guess, to be checked."""
+
     def legal(self, token: int) -> bool:
         """True when the mask of this place holds the token. Cheaper than a mask."""
 
@@ -127,6 +130,9 @@ class GrammarMatcher:
         if self.ended or self.complete:
             return []
         return self.forced() or self._vocabulary.encode_bytes(self._engine.compute_ff_bytes())
+
+    def ending(self) -> bytes | None:
+        return None
 
     def legal(self, token: int) -> bool:
         if self.ended or not 0 <= token < len(self._vocabulary.tokens):
@@ -269,6 +275,9 @@ class FreeMatcher:
         return []
 
     spelled = forced
+
+    def ending(self) -> bytes | None:
+        return None
 
     def legal(self, token: int) -> bool:
         return not self.ended and 0 <= token < len(self._vocabulary.tokens)

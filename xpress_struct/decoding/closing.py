@@ -4,9 +4,10 @@ Near the end of the budget (the last `reserve` tokens) a token is emitted only i
 closed behind it; where it cannot, the text is closed at once. Which tokens close a text is a function of
 the place and the text before it alone, so drafts change nothing here either.
 
-The way is searched byte by byte, best first, over forks of the matcher (`closing_steps` says what each byte
-costs), and bounded by a number of places looked at, so that it depends on no clock. What is found is
-spelled in longer tokens where these are legal. Where the search finds none, a greedy way is tried.
+A constraint may know an end itself. Otherwise the way is searched byte by byte, best first, over forks of
+the matcher (`closing_steps` says what each byte costs), and bounded by a number of places looked at, so that
+it depends on no clock. What is found is spelled in longer tokens where these are legal. Where the search
+finds none, a greedy way is tried.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def closing_tokens(
     Args:
         written: the text so far, or its end: where the place is within a line or a word.
     """
-    found = _searched(matcher, vocabulary, most, written)
+    found = _guessed(matcher, vocabulary, most)
+    if found is None:
+        found = _searched(matcher, vocabulary, most, written)
     return greedy_closing(matcher, vocabulary, most) if found is None else found
 
 
@@ -113,15 +116,33 @@ class _Place:
                 return _Place(path, tokens, self._choices)
 
 
+def _guessed(matcher: Matcher, vocabulary: Vocabulary, most: int) -> list[int] | None:
+    """The end that the constraint itself proposes."""
+    text = matcher.ending()
+    if text is None:
+        return None
+    try:
+        tokens = _along(matcher.fork(), vocabulary, text)
+    except XPressError:
+        return None
+    return tokens if tokens is not None and len(tokens) <= most else None
+
+
 def _spelled(path: Matcher, vocabulary: Vocabulary, tokens: list[int]) -> list[int]:
     """The same text in longer tokens where they are legal; the tokens themselves where it gets stuck."""
-    text, spelled = vocabulary.decode(tokens), list[int]()
+    spelled = _along(path, vocabulary, vocabulary.decode(tokens))
+    return tokens if spelled is None or len(spelled) >= len(tokens) else spelled
+
+
+def _along(path: Matcher, vocabulary: Vocabulary, text: bytes) -> list[int] | None:
+    """Tokens of a text that makes the path's whole; None where one of them is not legal."""
+    spelled = list[int]()
     while text:
         canonical = vocabulary.encode_bytes(text)[:1]
         token = (path.forced() or canonical)[0]
         if not path.legal(token) or not text.startswith(vocabulary.tokens[token]):
-            return tokens
+            return None
         path.commit([token])
         spelled.append(token)
         text = text[len(vocabulary.tokens[token]) :]
-    return spelled if path.accepting and len(spelled) < len(tokens) else tokens
+    return spelled if path.accepting else None

@@ -73,7 +73,11 @@ def _column_done(frames: Frames, text: bytes) -> Frames:
 
 def _called(names: Names, frames: Frames, text: bytes) -> Frames | None:
     numbers = callable_(names, *may_call(names, frames)).get(text)
-    return (*frames, Frame("call", "operand", name=text, numbers=numbers)) if numbers else None
+    if not numbers:
+        return None
+    if max(numbers) == 0 and text != b"count":
+        return (*frames, Frame("call", "operator", "star", name=text, numbers=numbers))
+    return (*frames, Frame("call", "operand", name=text, numbers=numbers))
 
 
 def _source(names: Names, frames: Frames, text: bytes, opens: bool) -> Frames | None:

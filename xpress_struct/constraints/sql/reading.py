@@ -11,6 +11,7 @@ from xpress_struct.constraints.sql.frames import Frame, Frames, Query
 from xpress_struct.constraints.sql.scope import Names
 
 __all__ = [
+    "AFTER_WORD",
     "BETWEEN",
     "NUMBER",
     "QUOTED",

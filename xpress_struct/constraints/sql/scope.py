@@ -22,6 +22,7 @@ __all__ = [
     "added",
     "ambiguous",
     "closed",
+    "givers",
     "qualified",
     "qualifiers",
     "unclear",

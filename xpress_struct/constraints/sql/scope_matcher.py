@@ -12,6 +12,7 @@ from llguidance import LLMatcher
 
 from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.constraints.sql.clauses import limits_numbers
+from xpress_struct.constraints.sql.ending import ending
 from xpress_struct.constraints.sql.expected import expected, prefixes
 from xpress_struct.constraints.sql.reading import (
     BETWEEN,
@@ -53,6 +54,9 @@ class ScopeMatcher(GrammarMatcher):
 
     def mask(self) -> np.ndarray:
         return self._allowed()[0].copy()
+
+    def ending(self) -> bytes | None:
+        return ending(self._names, self._places[-1])
 
     def _allowed(self) -> tuple[np.ndarray, bool]:
         """The mask, and whether the reader would leave nothing of it, so that the grammar's own stands."""
