@@ -96,8 +96,9 @@ def _behind(names: Names, frames: Frames) -> Iterator[bytes]:
 
 
 def _more(names: Names, query: Query) -> Iterator[bytes]:
-    before = b", " if query.sources else b" FROM "
-    yield from (before + source for source in _sources(names, query))
+    # Behind a comma a column of two sources would be ambiguous.
+    joins = (b", ", b" NATURAL JOIN ") if query.sources or query.clause == "from" else (b" FROM ",)
+    yield from (join + source for join in joins for source in _sources(names, query))
 
 
 def _sources(names: Names, query: Query) -> Iterator[bytes]:
