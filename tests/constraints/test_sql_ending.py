@@ -56,7 +56,7 @@ def test_whole_statements_need_no_end() -> None:
 
 
 def test_random_statements_are_closed() -> None:
-    """Half of the statements of a random model or more are whole at the end of a budget; all of these parse."""
+    """Half of the statements of a random model or more are whole at the budget; all of these parse."""
 
     def logits(prefix: tuple[int, ...]) -> list[float]:
         draw = random.Random(str(prefix))
