@@ -17,14 +17,14 @@ import argparse
 import json
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
 import xpress_struct as xs
 from benchmarks.judges import JUDGES
-from benchmarks.trials import Judge, Request, evenly, print_trials, run_all
+from benchmarks.tasks import read_rows
+from benchmarks.trials import Judge, Request, arguments, evenly, print_trials, run_all
 from xpress_struct.prompt import encode_prompt
 
 SYSTEMS = ("unconstrained", "code")
@@ -45,23 +45,15 @@ _ASKED = "{}\n\nAnswer with Python code only."
 _FENCE = "```python\n"
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
+def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.code", description=__doc__.split("\n\n")[0])
     parser.add_argument("--tasks", required=True, help="JSON lines with id, kind and prompt")
-    parser.add_argument("--limit", type=int, help="how many tasks, spread over the kinds")
-    parser.add_argument("--model", help="hub id or folder; the embedded model by default")
     parser.add_argument("--max-new-tokens", type=int, default=160)
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    return parser.parse_args(given)
-
-
-def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
-    options = arguments(given)
+    options = arguments(parser, SYSTEMS, given)
     torch.set_num_threads(1)
-    lines = Path(options.tasks).read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_rows(options.tasks)
     model = model or xs.load(options.model)
-    systems = {name: partial(_request, name, options, model) for name in SYSTEMS}
+    systems = {name: partial(_request, name, options, model) for name in options.systems}
     trials = run_all(model, systems, evenly(rows, "kind", options.limit, options.seed), _judges)
     print("\nRESULT " + json.dumps(print_trials(trials, ("parses",))))
 

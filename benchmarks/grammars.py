@@ -16,7 +16,6 @@ import random
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ import xpress_struct as xs
 from benchmarks.judges import JUDGES
 from benchmarks.python_files import python_files
 from benchmarks.random_documents import END, random_model
+from benchmarks.tasks import read_rows
 from xpress_struct.errors import OutputValidationError, XPressError
 from xpress_struct.model import Model
 
@@ -54,8 +54,7 @@ def main() -> None:
                 f"{row['resampled_share']:>11.1%}{row['cut']:>6}{row['mean_bytes']:>8.0f}"
             )
     if given.sql_tasks:
-        rows = [json.loads(line) for line in Path(given.sql_tasks).read_text(encoding="utf-8").splitlines()]
-        result["gold"] = _gold(rows)
+        result["gold"] = _gold(read_rows(given.sql_tasks))
     if given.python_files:
         result["python_files"] = python_files(given.python_files, given.seed)
     for name in ("gold", "python_files"):

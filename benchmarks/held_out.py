@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import xpress_struct as xs
+from benchmarks.tasks import read_rows
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.prompt import encode_prompt
 from xpress_struct.training.prompts import TrainPrompt, constraint_of
@@ -127,10 +127,4 @@ def _unchecked(constraint: Constraint | None) -> Constraint | None:
 
 def _tables(path: str) -> dict[str, str]:
     """The CREATE statements of the questions of a file."""
-    return {row["id"]: row["schema"] for row in _rows(path) if "db_id" in row}
-
-
-def _rows(path: str) -> Iterator[dict[str, str]]:
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
-        if line.strip():
-            yield json.loads(line)
+    return {row["id"]: row["schema"] for row in read_rows(path) if "db_id" in row}

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import sqlglot
@@ -29,35 +28,26 @@ from tqdm import tqdm
 import xpress_struct as xs
 from benchmarks.judges import JUDGES
 from benchmarks.soundness import quantile
-from benchmarks.trials import Judge, Request, evenly, print_trials, run_all, unfenced
+from benchmarks.tasks import read_rows
+from benchmarks.trials import Judge, Request, arguments, evenly, print_trials, run_all, unfenced
 from xpress_struct.training.made_up.sql import sql_ask
 
 SYSTEMS = ("unconstrained", "grammar", "sql")
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
+def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.sql", description=__doc__.split("\n\n")[0])
     parser.add_argument("--tasks", required=True, help="JSON lines with id, db_id, schema and question")
-    parser.add_argument("--limit", type=int, help="how many tasks, spread over the databases")
-    parser.add_argument("--model", help="hub id or folder; the embedded model by default")
     parser.add_argument("--max-new-tokens", type=int, default=96)
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the sample, and of texts that are drawn again"
-    )
     parser.add_argument("--compile", action="store_true", help="measure the compilation of xs.sql too")
-    return parser.parse_args(given)
-
-
-def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
-    options = arguments(given)
+    options = arguments(parser, SYSTEMS, given)
     torch.set_num_threads(1)
-    lines = Path(options.tasks).read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_rows(options.tasks)
     model = model or xs.load(options.model)
     result: dict[str, Any] = {}
     if options.compile:
         result["compile"] = _compile({row["db_id"]: row["schema"] for row in rows}, model)
-    systems = {name: partial(_request, name, options) for name in SYSTEMS}
+    systems = {name: partial(_request, name, options) for name in options.systems}
     trials = run_all(model, systems, evenly(rows, "db_id", options.limit, options.seed), _judges)
     result |= print_trials(trials, ("parses", "prepares"))
     print("\nRESULT " + json.dumps(result))

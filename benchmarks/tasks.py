@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema
 
-__all__ = ["WARM_UP", "Task", "problem", "read_tasks", "sample", "score"]
+__all__ = ["WARM_UP", "Task", "problem", "read_rows", "read_tasks", "sample", "score"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,16 @@ class Task:
     acceptable: list[dict[str, dict[str, Any]]]
 
 
+def read_rows(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
 def read_tasks(path: str | Path) -> list[Task]:
     """Every task of a file, in its order."""
     names = Task.__dataclass_fields__
-    with open(path, encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines if line.strip()]
-    return [Task(**{name: row[name] for name in names}) for row in rows]
+    return [Task(**{name: row[name] for name in names}) for row in read_rows(path)]
 
 
 def sample(tasks: list[Task], limit: int | None, seed: int = 0) -> list[Task]:

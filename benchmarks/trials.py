@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import random
 import re
@@ -22,7 +23,7 @@ from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.errors import XPressError
 from xpress_struct.prompt import Prompt
 
-__all__ = ["Request", "Trial", "evenly", "mask_clock", "print_trials", "run_all", "unfenced"]
+__all__ = ["Request", "Trial", "arguments", "evenly", "mask_clock", "print_trials", "run_all", "unfenced"]
 
 Judge = Callable[[str], str | None]
 """A text -> why it is refused, or None."""
@@ -95,6 +96,15 @@ def mask_clock() -> Iterator[list[float]]:
         yield seconds
     finally:
         GrammarMatcher.mask = make  # type: ignore[method-assign]
+
+
+def arguments(parser: argparse.ArgumentParser, systems: Sequence[str], given: list[str] | None) -> Any:
+    """Reads a command line: the parser's own arguments, and those that such benchmarks share."""
+    parser.add_argument("--limit", type=int, help="how many tasks, evenly over their groups")
+    parser.add_argument("--model", help="hub id or folder; the embedded model by default")
+    parser.add_argument("--systems", nargs="+", default=list(systems), choices=systems)
+    parser.add_argument("--seed", type=int, default=0, help="of the sample, and of texts drawn again")
+    return parser.parse_args(given)
 
 
 def evenly(rows: Sequence[dict[str, Any]], group: str, limit: int | None, seed: int) -> list[dict[str, Any]]:

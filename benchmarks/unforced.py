@@ -81,6 +81,9 @@ class _Hiding:
 
     spelled = forced
 
+    def ending(self) -> bytes | None:
+        return self.inner.ending()
+
     def legal(self, token: int) -> bool:
         return self.inner.legal(token)
 

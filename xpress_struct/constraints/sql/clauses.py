@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xpress_struct.constraints.sql.expected import callable_, expected, may_call
+from xpress_struct.constraints.sql.expected import callable_, expected, may_call, takes_more
 from xpress_struct.constraints.sql.frames import Frame, Frames, Query, Source, done, innermost, replaced, top
 from xpress_struct.constraints.sql.scope import (
     Names,
@@ -75,7 +75,7 @@ def _called(names: Names, frames: Frames, text: bytes) -> Frames | None:
     numbers = callable_(names, *may_call(names, frames)).get(text)
     if not numbers:
         return None
-    if max(numbers) == 0 and text != b"count":
+    if not takes_more(numbers, 0):
         return (*frames, Frame("call", "operator", "star", name=text, numbers=numbers))
     return (*frames, Frame("call", "operand", name=text, numbers=numbers))
 

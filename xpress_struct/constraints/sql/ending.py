@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xpress_struct.constraints.sql.expected import arguments, expected
+from xpress_struct.constraints.sql.expected import arguments, expected, wide_enough
 from xpress_struct.constraints.sql.frames import Frames, Query, innermost
 from xpress_struct.constraints.sql.reading import (
     AFTER_WORD,
@@ -88,8 +88,7 @@ def _behind(names: Names, frames: Frames) -> Iterator[bytes]:
             yield from _more(names, frames[innermost(frames)].inside)
         yield b")"
     else:
-        expected_width = frame.query.expected
-        if expected_width is not None and frame.commas + 1 < expected_width:
+        if not wide_enough(frame, frame.query):
             yield b", 1"
         yield b")"
         yield from _more(names, frame.query)

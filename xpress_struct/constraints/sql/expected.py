@@ -20,7 +20,16 @@ from xpress_struct.constraints.sql.scope import (
     visible,
 )
 
-__all__ = ["EXPECTED_END", "Expected", "arguments", "expected", "may_call", "prefixes", "takes_more"]
+__all__ = [
+    "EXPECTED_END",
+    "Expected",
+    "arguments",
+    "expected",
+    "may_call",
+    "prefixes",
+    "takes_more",
+    "wide_enough",
+]
 
 EXPECTED_END = frozenset(b"where group order limit union intersect except returning".split())
 _EXPRESSION = frozenset(
@@ -204,7 +213,7 @@ def _operator(names: Names, frames: Frames, frame: Frame, query: Query) -> Expec
             barred: set[bytes] = set()
             if query.clause == "select":
                 ends = EXPECTED_END if _ends(names, frames) else frozenset()
-                start = {b"from"} if _wide_enough(frame, query) else set[bytes]()
+                start = {b"from"} if wide_enough(frame, query) else set[bytes]()
                 words |= ends | start
                 barred |= (EXPECTED_END | {b"from"}) - ends - start
             return Expected(
@@ -224,7 +233,8 @@ def _ends(names: Names, frames: Frames) -> bool:
     return closed(names, frames, len(frames) - 1) is not None
 
 
-def _wide_enough(frame: Frame, query: Query) -> bool:
+def wide_enough(frame: Frame, query: Query) -> bool:
+    """True when the query has as many results as are asked for, as far as that is known."""
     return query.expected is None or bool(query.stars) or frame.commas + 1 == query.expected
 
 
