@@ -237,6 +237,17 @@ def test_processors_of_generate_are_honoured(options) -> None:
     assert batch == [generate(each, decode=decoding(constraint), **options)[0] for each in PROMPTS]
 
 
+def test_padding_is_no_repetition() -> None:
+    """A row padded with end tokens is penalised for what it says, as if it were alone."""
+    read = inputs(*PROMPTS)
+    read["input_ids"][read["attention_mask"] == 0] = END
+    length = read["input_ids"].shape[1]
+    options = {"repetition_penalty": 6.0, "pad_token_id": END, "max_new_tokens": 40}
+    rows = network().generate(**read, custom_generate=decoding(), **options)
+    for row, prompt in zip(rows, PROMPTS, strict=True):
+        assert [output(row, length)] == generate(prompt, decode=decoding(), **options)
+
+
 def test_a_callers_processor_comes_before_the_mask() -> None:
     """A processor bars tokens and may write in place; speculation changes nothing; a caller's own top-k is
     not taken for the one that the arguments make."""
@@ -246,7 +257,7 @@ def test_a_callers_processor_comes_before_the_mask() -> None:
         scores[:, TOKENIZER.convert_tokens_to_ids("c")] += input_ids.shape[1] % 3
         return scores
 
-    processors, found = [barred, in_place], []
+    processors, found = [in_place, barred], []
     for drafter in ("lookup", None):
         decode = decoding(xs.regex("[a-c]{9}"), drafter=drafter)
         found += generate(PROMPTS[1], decode=decode, logits_processor=processors)
