@@ -47,6 +47,7 @@ def generate(*prompts: str, constraint: object = WORDS, **options: object) -> to
         ({"use_cache": False}, "key/value cache"),
         ({"cache_implementation": "static"}, "key/value cache"),
         ({"position_ids": torch.full((1, 1), 4)}, "ConstraintLogitsProcessor"),
+        ({"negative_prompt_ids": torch.ones(1, 3, dtype=torch.long)}, "ConstraintLogitsProcessor"),
         ({"synced_gpus": True}, "each process"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -88,8 +88,9 @@ def check_arguments(
             _refuse(name, value)
     # A cache that the caller did not pass is an empty one of generate().
     for name in (*_NOT_HANDED_ON, *_CACHES):
-        if passed.get(name) not in (None, False):
-            _refuse(name, passed[name])
+        given = passed.get(name)
+        if given is not None and given is not False:
+            _refuse(name, given)
     for name, value in model_kwargs.items():
         if value is not None and name not in (*_PREPARED, *_CACHES):
             _refuse(name, value)
