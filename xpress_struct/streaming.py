@@ -84,6 +84,11 @@ class Stream:
         return self._text.text
 
     @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The tokens so far."""
+        return tuple(self._decoder.output)
+
+    @property
     def partial(self) -> Any:
         """The JSON value so far: open strings, lists and objects as far as they go; None when there
         is nothing yet, or the text is not JSON."""
@@ -144,6 +149,11 @@ class BufferedStream(Stream):
     def text(self) -> str:
         """The text: nothing before it is checked."""
         return self._result.text if self._result else ""
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The tokens: none before the text is checked."""
+        return self._result.token_ids if self._result else ()
 
 
 def _peak_memory() -> int | None:

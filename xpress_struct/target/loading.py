@@ -14,7 +14,7 @@ from xpress_struct.target.target import TransformersTarget
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Loaded", "load_target"]
+__all__ = ["Loaded", "load_target", "read_tokenizer"]
 
 
 class Loaded(NamedTuple):
@@ -46,7 +46,7 @@ def load_target(
     elif tokenizer is None:
         raise ArgumentError("A loaded model needs its tokenizer: load(model, tokenizer=tokenizer).")
     if isinstance(tokenizer, (str, Path)):
-        tokenizer = _read_tokenizer(str(tokenizer), revision)
+        tokenizer = read_tokenizer(str(tokenizer), revision)
     return Loaded(TransformersTarget(model), tokenizer, _end_ids(model, tokenizer))
 
 
@@ -63,7 +63,12 @@ def _read_model(name: str, device: torch.device, dtype: Any, revision: str | Non
     return loaded.to(device)
 
 
-def _read_tokenizer(name: str, revision: str | None) -> PreTrainedTokenizerBase:
+def read_tokenizer(name: str, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """The tokenizer of a hub id or a folder.
+
+    Raises:
+        ModelError: it cannot be fetched or read.
+    """
     from transformers import AutoTokenizer
 
     try:
