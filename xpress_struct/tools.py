@@ -1,7 +1,7 @@
-"""Tools: functions that a model may call -> a note for the prompt, a constraint, and the call in the answer.
+"""Tools: functions that a model may call -> a note for the prompt, a constraint, and the call itself.
 
-A call is one JSON object, `{"name": "weather", "arguments": {"city": "Rome"}}`, and an answer holds one call or
-none. Where the model may also answer in text, the first character decides: `{` begins a call, any other
+A call is one JSON object, `{"name": "weather", "arguments": {"city": "Rome"}}`, and an answer holds one call
+or none. Where the model may also answer in text, the first character decides: `{` begins a call, any other
 character that is not blank begins a text.
 """
 
@@ -223,5 +223,3 @@ def plain_messages(messages: Sequence[Mapping[str, Any]], note: str = "") -> lis
     elif note:
         plain.insert(0, {"role": "system", "content": note})
     return plain
-
-

@@ -1,0 +1,98 @@
+"""A process of its own in which constraints are compiled first: a thread cannot be stopped, a process can."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+from xpress_struct.errors import CompileLimitError
+from xpress_struct.server.constraints import build
+
+__all__ = ["Checker", "main"]
+
+_MEMORY = 4 << 30
+
+
+class Checker:
+    """Tells whether a constraint compiles within a time. Used by one thread at a time; the others wait.
+
+    Args:
+        timeout: seconds.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def check(self, spec: Any) -> None:
+        """Compiles what a spec says. A spec that does not compile passes too: it will fail here as fast.
+
+        Raises:
+            CompileLimitError: it takes too long, or too much memory.
+        """
+        with self._lock:
+            process = self._process = self._process or self._start()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            timer = threading.Timer(self._timeout, process.kill)
+            timer.start()
+            try:
+                process.stdin.write(json.dumps(spec) + "\n")
+                process.stdin.flush()
+                told = process.stdout.readline()
+            except OSError:
+                told = ""
+            timer.cancel()
+            if told:
+                return
+            self._stop()
+        raise CompileLimitError(
+            f"The constraint takes more than {self._timeout:g} s to compile, or too much memory. Simplify "
+            "it: fewer alternatives, smaller bounds."
+        )
+
+    def close(self) -> None:
+        """Ends the process."""
+        with self._lock:
+            self._stop()
+
+    def _start(self) -> subprocess.Popen[str]:
+        # The same search path, whatever the main module is.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        process.stdout.readline()  # its imports are no one's constraint
+        return process
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()
+
+
+def main() -> None:
+    """The process: a line with a spec comes in, a line goes out when it is compiled or refused."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        with suppress(Exception):
+            build(json.loads(line))
+        print("done", flush=True)
