@@ -10,11 +10,14 @@ from contextlib import suppress
 from typing import Any
 
 from xpress_struct.errors import CompileLimitError
+from xpress_struct.prompt import compact_schema
 from xpress_struct.server.constraints import build
 
 __all__ = ["Checker", "main"]
 
 _MEMORY = 4 << 30
+_SHOWN = 1 << 18
+_READY, _DONE, _LARGE = "ready\n", "done\n", "large\n"
 
 
 class Checker:
@@ -33,9 +36,11 @@ class Checker:
         """Compiles what a spec says. A spec that does not compile passes too: it will fail here as fast.
 
         Raises:
-            CompileLimitError: it takes too long, or too much memory.
+            CompileLimitError: it takes too long, or too much memory, or would fill the prompt.
         """
         with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                self._stop()
             process = self._process = self._process or self._start()
             assert process.stdin is not None
             assert process.stdout is not None
@@ -48,9 +53,14 @@ class Checker:
             except OSError:
                 told = ""
             timer.cancel()
-            if told:
-                return
-            self._stop()
+            if not told:
+                self._stop()
+        if told == _LARGE:
+            raise CompileLimitError(
+                f"The schema, its references written out, has more than {_SHOWN} characters. Simplify it."
+            )
+        if told:
+            return
         raise CompileLimitError(
             f"The constraint takes more than {self._timeout:g} s to compile, or too much memory. Simplify "
             "it: fewer alternatives, smaller bounds."
@@ -68,7 +78,9 @@ class Checker:
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
-        process.stdout.readline()  # its imports are no one's constraint
+        # Its imports are no one's constraint.
+        if process.stdout.readline() != _READY:
+            raise RuntimeError("the process that checks constraints does not start")
         return process
 
     def _stop(self) -> None:
@@ -91,8 +103,11 @@ def main() -> None:
         pass
     else:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    print("ready", flush=True)
+    print(_READY, end="", flush=True)
     for line in sys.stdin:
+        told = _DONE
         with suppress(Exception):
-            build(json.loads(line))
-        print("done", flush=True)
+            schema = build(json.loads(line)).schema
+            if schema is not None and len(json.dumps(compact_schema(schema))) > _SHOWN:
+                told = _LARGE
+        print(told, end="", flush=True)

@@ -66,10 +66,11 @@ class TextPart(_Model):
 
 
 class CalledFunction(_Model):
-    """The function of a call; `arguments` is JSON text."""
+    """The function of a call; `arguments` is JSON text, which clients may have parsed."""
 
     name: str
     arguments: str
+    parsed_arguments: Any = None
 
 
 class Call(_Model):
@@ -82,7 +83,7 @@ class Call(_Model):
 
 
 class Message(_Model):
-    """A chat message. What clients send back of an answer of ours is known, and must be empty."""
+    """A chat message. What clients send back of an answer of ours is known, and must be empty; `parsed` is its content."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
@@ -92,6 +93,7 @@ class Message(_Model):
     refusal: None = None
     audio: None = None
     function_call: None = None
+    parsed: Any = None
     annotations: list[None] | None = Field(default=None, max_length=0)
 
 
