@@ -131,11 +131,11 @@ _IN_TEXT = Place(escaped=True)
 class _CallOrTextMatcher(UniqueKeysMatcher):
     """Keys are unique in a call; in a text there is nothing to watch."""
 
-    def _behind(self, token: int) -> Place | None:
-        place, spelled = self._places[-1], self._vocabulary.tokens[token]
+    def _after(self, spelled: bytes) -> Place | None:
+        place = self._places[-1]
         if place is _IN_TEXT or (place == Place() and spelled and not spelled.startswith(b"{")):
             return _IN_TEXT
-        return super()._behind(token)
+        return super()._after(spelled)
 
 
 class CallReader:

@@ -1,4 +1,4 @@
-"""The real `openai` client against a server on a port: structures, streams, tools, and what comes with them."""
+"""The real `openai` client against a server on a port: structures, streams, tools and the rest."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def ada():
 @pytest.fixture(scope="module")
 def caller():
     """A client of a server whose model would rather call a tool."""
-    with on_a_port(model_of(wants(CALL, '{"name": "now", "arguments": {}}'))) as url, client_of(url) as client:
+    with (
+        on_a_port(model_of(wants(CALL, '{"name": "now", "arguments": {}}'))) as url,
+        client_of(url) as client,
+    ):
         yield client
 
 
@@ -63,9 +66,7 @@ def talker():
 
 def test_parse_gives_the_pydantic_object(ada):
     """`.parse` with a Pydantic class returns an instance of it."""
-    done = ada.chat.completions.parse(
-        model="tiny", messages=QUESTION, response_format=Person, temperature=0
-    )
+    done = ada.chat.completions.parse(model="tiny", messages=QUESTION, response_format=Person, temperature=0)
     assert done.choices[0].message.parsed == Person(name="Ada", age=36)
     assert done.choices[0].finish_reason == "stop"
     assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens
@@ -100,9 +101,7 @@ def test_pieces_of_a_stream_are_the_text(ada, format_):
     if format_:
         options["response_format"] = format_
     whole = ada.chat.completions.create(**options)
-    chunks = list(
-        ada.chat.completions.create(**options, stream=True, stream_options={"include_usage": True})
-    )
+    chunks = list(ada.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}))
     pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
     assert "".join(pieces) == whole.choices[0].message.content == TEXT
     assert len(pieces) > 5
@@ -159,7 +158,11 @@ def test_auto_leaves_it_to_the_model(caller, talker):
     called = caller.chat.completions.create(**options).choices[0]
     said = talker.chat.completions.create(**options).choices[0]
     assert (called.message.tool_calls[0].function.name, called.finish_reason) == ("weather", "tool_calls")
-    assert (said.message.content, said.message.tool_calls, said.finish_reason) == ("It is warm.", None, "stop")
+    assert (said.message.content, said.message.tool_calls, said.finish_reason) == (
+        "It is warm.",
+        None,
+        "stop",
+    )
 
 
 def test_none_calls_nothing(caller):

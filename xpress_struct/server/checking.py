@@ -102,7 +102,8 @@ def main() -> None:
     except ImportError:  # Windows
         pass
     else:
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        with suppress(ValueError, OSError):  # not everywhere can it be set
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     print(_READY, end="", flush=True)
     for line in sys.stdin:
         told = _DONE

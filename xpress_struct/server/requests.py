@@ -83,7 +83,7 @@ class Call(_Model):
 
 
 class Message(_Model):
-    """A chat message. What clients send back of an answer of ours is known, and must be empty; `parsed` is its content."""
+    """A chat message. What clients send back of an answer is known: `parsed` repeats it, the rest is null."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None

@@ -109,7 +109,7 @@ class UniqueKeysMatcher(GrammarMatcher):
         return twin
 
     def consume_text(self, text: str) -> int:
-        place = _follow(self._places[-1], text.encode())
+        place = self._after(text.encode())
         if place is None:
             return 0
         fits = super().consume_text(text)
@@ -118,7 +118,11 @@ class UniqueKeysMatcher(GrammarMatcher):
         return fits
 
     def _behind(self, token: int) -> Place | None:
-        return _follow(self._places[-1], self._vocabulary.tokens[token])
+        return self._after(self._vocabulary.tokens[token])
+
+    def _after(self, spelled: bytes) -> Place | None:
+        """The place behind more bytes; None when they repeat a key."""
+        return _follow(self._places[-1], spelled)
 
 
 class _Index:
