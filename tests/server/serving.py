@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,6 +57,19 @@ def babbles(prefix: tuple[int, ...]) -> list[float]:
     for byte in b'"}],':
         row[byte] += 4.0
     return row
+
+
+def by_word(models: Mapping[str, Logits], other: Logits) -> Logits:
+    """Logits of the model whose word is the first message of the prompt, else of the other."""
+
+    def logits(prefix: tuple[int, ...]) -> Sequence[float]:
+        text = bytes(token for token in prefix if token < 256).decode(errors="replace")
+        for word, model in models.items():
+            if f"user\n{word}" in text:
+                return model(prefix)
+        return other(prefix)
+
+    return logits
 
 
 def slow(logits: Logits, seconds: float) -> Logits:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Literal
 
+import httpx
 import openai
 import pytest
 from pydantic import BaseModel
 
-from tests.server.serving import TOKENIZER, babbles, model_of, on_a_port, wants
+from tests.server.serving import TOKENIZER, babbles, by_word, model_of, on_a_port, wants
 
-QUESTION = [{"role": "user", "content": "Who?"}]
 TEXT = '{"name": "Ada", "age": 36}'
 CALL = '{"name": "weather", "arguments": {"city": "Rome", "unit": "C"}}'
 WEATHER = {
@@ -36,72 +36,72 @@ class Weather(BaseModel):
     unit: Literal["C", "F"]
 
 
-def client_of(url):
-    return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+def asking(word):
+    """Messages that make the model behave as `MODEL` says of the word."""
+    return [{"role": "user", "content": word}]
+
+
+ADA, CALLER, TALKER, BABBLER = map(asking, ["ada", "caller", "talker", "babbler"])
+MODEL = by_word(
+    {
+        "ada": wants(TEXT, CALL, "It is warm."),
+        "caller": wants(CALL, "{"),
+        "talker": wants("It is warm.", CALL),
+    },
+    babbles,
+)
 
 
 @pytest.fixture(scope="module")
-def ada():
-    """A client of a server whose model writes TEXT if it may, else CALL, else a sentence."""
-    with on_a_port(model_of(wants(TEXT, CALL, "It is warm."))) as url, client_of(url) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def caller():
-    """A client of a server whose model would rather call a tool."""
+def client():
+    """A client of a server whose model does what the first message asks for."""
     with (
-        on_a_port(model_of(wants(CALL, '{"name": "now", "arguments": {}}'))) as url,
-        client_of(url) as client,
+        on_a_port(model_of(MODEL)) as url,
+        openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client,
     ):
         yield client
 
 
-@pytest.fixture(scope="module")
-def talker():
-    """A client of a server whose model would rather talk."""
-    with on_a_port(model_of(wants("It is warm.", CALL))) as url, client_of(url) as client:
-        yield client
-
-
-def test_parse_gives_the_pydantic_object(ada):
+def test_parse_gives_the_pydantic_object(client):
     """`.parse` with a Pydantic class returns an instance of it."""
-    done = ada.chat.completions.parse(model="tiny", messages=QUESTION, response_format=Person, temperature=0)
+    done = client.chat.completions.parse(model="tiny", messages=ADA, response_format=Person, temperature=0)
     assert done.choices[0].message.parsed == Person(name="Ada", age=36)
     assert done.choices[0].finish_reason == "stop"
     assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens
     assert done.usage.completion_tokens == len(TEXT) + 1
 
 
-def test_the_schema_stands_in_the_prompt(ada):
+def test_the_schema_stands_in_the_prompt(client):
     """response_format shows the schema to the model; structured_outputs does not."""
-    shown = ada.chat.completions.parse(model="tiny", messages=QUESTION, response_format=Person)
-    hidden = ada.chat.completions.create(
+    shown = client.chat.completions.parse(model="tiny", messages=ADA, response_format=Person)
+    hidden = client.chat.completions.create(
         model="tiny",
-        messages=QUESTION,
+        messages=ADA,
         extra_body={"structured_outputs": {"json": Person.model_json_schema()}},
     )
-    prompt = TOKENIZER.apply_chat_template(QUESTION, tokenize=False, add_generation_prompt=True)
+    prompt = TOKENIZER.apply_chat_template(ADA, tokenize=False, add_generation_prompt=True)
     assert hidden.usage.prompt_tokens == len(TOKENIZER.encode(prompt))
     assert shown.usage.prompt_tokens > hidden.usage.prompt_tokens + 50
 
 
-def test_a_cut_answer_says_length(ada):
+def test_a_cut_answer_says_length(client):
     """A budget that is too small ends with "length", which `.parse` reports."""
     with pytest.raises(openai.LengthFinishReasonError):
-        ada.chat.completions.parse(
-            model="tiny", messages=QUESTION, response_format=Person, max_completion_tokens=20
+        client.chat.completions.parse(
+            model="tiny", messages=ADA, response_format=Person, max_completion_tokens=20
         )
 
 
 @pytest.mark.parametrize("format_", [{"type": "json_object"}, None], ids=["json", "text"])
-def test_pieces_of_a_stream_are_the_text(ada, format_):
+def test_pieces_of_a_stream_are_the_text(client, format_):
     """The pieces of a stream join to the text of the answer without `stream`; the usage comes last."""
-    options = {"model": "tiny", "messages": QUESTION, "temperature": 0}
+    options = {"model": "tiny", "messages": ADA, "temperature": 0}
     if format_:
         options["response_format"] = format_
-    whole = ada.chat.completions.create(**options)
-    chunks = list(ada.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}))
+    whole = client.chat.completions.create(**options)
+    chunks = list(
+        client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True})
+    )
     pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
     assert "".join(pieces) == whole.choices[0].message.content == TEXT
     assert len(pieces) > 5
@@ -110,10 +110,10 @@ def test_pieces_of_a_stream_are_the_text(ada, format_):
     assert (chunks[-1].choices, chunks[-1].usage) == ([], whole.usage)
 
 
-def test_the_stream_helper_parses(ada):
+def test_the_stream_helper_parses(client):
     """`.stream` with a Pydantic class ends in an instance of it."""
-    with ada.chat.completions.stream(
-        model="tiny", messages=QUESTION, response_format=Person, temperature=0
+    with client.chat.completions.stream(
+        model="tiny", messages=ADA, response_format=Person, temperature=0
     ) as stream:
         kinds = {event.type for event in stream}
         final = stream.get_final_completion()
@@ -121,16 +121,16 @@ def test_the_stream_helper_parses(ada):
     assert final.choices[0].message.parsed == Person(name="Ada", age=36)
 
 
-def test_a_constraint_that_is_checked_after_streams_in_one_piece(ada):
+def test_a_constraint_that_is_checked_after_streams_in_one_piece(client):
     """What the mask cannot enforce is checked before anything of it is sent."""
     schema = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
         "additionalProperties": {"type": "array", "uniqueItems": True},
     }
-    chunks = ada.chat.completions.create(
+    chunks = client.chat.completions.create(
         model="tiny",
-        messages=QUESTION,
+        messages=ADA,
         temperature=0,
         stream=True,
         extra_body={"structured_outputs": {"json": schema}},
@@ -140,10 +140,10 @@ def test_a_constraint_that_is_checked_after_streams_in_one_piece(ada):
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
-def test_a_call_that_is_asked_for_is_made(talker, choice):
+def test_a_call_that_is_asked_for_is_made(client, choice):
     """With "required" or a name, the answer is a call whose arguments fit, whatever the model would say."""
-    done = talker.chat.completions.create(
-        model="tiny", messages=QUESTION, tools=TOOLS, tool_choice=choice, temperature=0
+    done = client.chat.completions.create(
+        model="tiny", messages=TALKER, tools=TOOLS, tool_choice=choice, temperature=0
     )
     message = done.choices[0].message
     (call,) = message.tool_calls
@@ -152,11 +152,11 @@ def test_a_call_that_is_asked_for_is_made(talker, choice):
     assert json.loads(call.function.arguments) == {"city": "Rome", "unit": "C"}
 
 
-def test_auto_leaves_it_to_the_model(caller, talker):
+def test_auto_leaves_it_to_the_model(client):
     """With "auto", one model calls a tool and another answers in text."""
-    options = {"model": "tiny", "messages": QUESTION, "tools": TOOLS, "temperature": 0}
-    called = caller.chat.completions.create(**options).choices[0]
-    said = talker.chat.completions.create(**options).choices[0]
+    options = {"model": "tiny", "tools": TOOLS, "temperature": 0}
+    called = client.chat.completions.create(messages=CALLER, **options).choices[0]
+    said = client.chat.completions.create(messages=TALKER, **options).choices[0]
     assert (called.message.tool_calls[0].function.name, called.finish_reason) == ("weather", "tool_calls")
     assert (said.message.content, said.message.tool_calls, said.finish_reason) == (
         "It is warm.",
@@ -165,28 +165,28 @@ def test_auto_leaves_it_to_the_model(caller, talker):
     )
 
 
-def test_none_calls_nothing(caller):
+def test_none_calls_nothing(client):
     """With "none", tools are no part of the answer."""
-    done = caller.chat.completions.create(
-        model="tiny", messages=QUESTION, tools=TOOLS, tool_choice="none", temperature=0
+    done = client.chat.completions.create(
+        model="tiny", messages=CALLER, tools=TOOLS, tool_choice="none", temperature=0
     )
     assert (done.choices[0].message.content, done.choices[0].message.tool_calls) == (CALL, None)
 
 
-def test_parse_gives_the_arguments_of_a_call(caller):
+def test_parse_gives_the_arguments_of_a_call(client):
     """`.parse` with a function made of a Pydantic class parses the arguments."""
     tool = openai.pydantic_function_tool(Weather, name="weather")
-    done = caller.chat.completions.parse(model="tiny", messages=QUESTION, tools=[tool], temperature=0)
+    done = client.chat.completions.parse(model="tiny", messages=CALLER, tools=[tool], temperature=0)
     (call,) = done.choices[0].message.tool_calls
     assert call.function.parsed_arguments == Weather(city="Rome", unit="C")
 
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
-def test_calls_stream(caller, choice):
+def test_calls_stream(client, choice):
     """A streamed call tells the name first, then its arguments in pieces."""
     chunks = list(
-        caller.chat.completions.create(
-            model="tiny", messages=QUESTION, tools=TOOLS, tool_choice=choice, temperature=0, stream=True
+        client.chat.completions.create(
+            model="tiny", messages=CALLER, tools=TOOLS, tool_choice=choice, temperature=0, stream=True
         )
     )
     calls = [c.choices[0].delta.tool_calls[0] for c in chunks if c.choices[0].delta.tool_calls]
@@ -197,35 +197,28 @@ def test_calls_stream(caller, choice):
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
 
 
-def test_a_conversation_with_a_call_goes_on(talker):
+def test_a_conversation_with_a_call_goes_on(client):
     """The message of a call and the tool's result go back as they came."""
-    first = talker.chat.completions.parse(
-        model="tiny", messages=QUESTION, tools=[openai.pydantic_function_tool(Weather, name="weather")],
+    first = client.chat.completions.parse(
+        model="tiny", messages=TALKER, tools=[openai.pydantic_function_tool(Weather, name="weather")],
         tool_choice="required", temperature=0,
     ).choices[0].message  # fmt: skip
     result = {"role": "tool", "tool_call_id": first.tool_calls[0].id, "content": "31"}
-    done = talker.chat.completions.create(
-        model="tiny", messages=[*QUESTION, first, result], tools=TOOLS, temperature=0
+    done = client.chat.completions.create(
+        model="tiny", messages=[*TALKER, first, result], tools=TOOLS, temperature=0
     )
     assert done.choices[0].message.content == "It is warm."
-
-
-@pytest.fixture(scope="module")
-def babbler():
-    """A client of a server whose model says anything."""
-    with on_a_port(model_of(babbles)) as url, client_of(url) as client:
-        yield client
 
 
 DIGITS = {"structured_outputs": {"regex": "[0-9]{8}"}}
 
 
-def test_seeds_and_choices(babbler):
+def test_seeds_and_choices(client):
     """A seed repeats all choices, streamed or not; choices of one request differ; another seed differs."""
 
     def draw(seed, **more):
-        done = babbler.chat.completions.create(
-            model="tiny", messages=QUESTION, n=3, seed=seed, extra_body=DIGITS, **more
+        done = client.chat.completions.create(
+            model="tiny", messages=BABBLER, n=3, seed=seed, extra_body=DIGITS, **more
         )
         if not more:
             return [choice.message.content for choice in done.choices]
@@ -240,18 +233,18 @@ def test_seeds_and_choices(babbler):
     assert draw(8) != first
 
 
-def test_stop_strings_end_the_text(ada):
+def test_stop_strings_end_the_text(client):
     """A stop string ends the answer and is not part of it."""
-    done = ada.chat.completions.create(model="tiny", messages=QUESTION, temperature=0, stop=["age", "x"])
+    done = client.chat.completions.create(model="tiny", messages=ADA, temperature=0, stop=["age", "x"])
     assert (done.choices[0].message.content, done.choices[0].finish_reason) == ('{"name": "Ada", "', "stop")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_logprobs_of_a_chat(babbler, stream):
+def test_logprobs_of_a_chat(client, stream):
     """Log-probabilities cover the text, with as many others as asked for, best first."""
-    done = babbler.chat.completions.create(
+    done = client.chat.completions.create(
         model="tiny",
-        messages=QUESTION,
+        messages=BABBLER,
         logprobs=True,
         top_logprobs=3,
         stream=stream,
@@ -266,10 +259,10 @@ def test_logprobs_of_a_chat(babbler, stream):
         assert place.logprob < 0
 
 
-def test_completions(babbler):
+def test_completions(client):
     """`/v1/completions` answers several prompts, texts or ids, with log-probabilities of its own kind."""
     for prompts in (["a", "b"], [[97], [98]]):
-        done = babbler.completions.create(
+        done = client.completions.create(
             model="tiny", prompt=prompts, n=2, seed=1, logprobs=2, extra_body=DIGITS
         )
         assert [choice.index for choice in done.choices] == [0, 1, 2, 3]
@@ -277,33 +270,55 @@ def test_completions(babbler):
         assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (2, 4 * 9)
         assert done.choices[0].logprobs.text_offset == list(range(8))
         assert "".join(done.choices[0].logprobs.tokens) == done.choices[0].text
-    streamed = babbler.completions.create(
+    streamed = client.completions.create(
         model="tiny", prompt=prompts[0], seed=1, stream=True, extra_body=DIGITS
     )
     assert "".join(chunk.choices[0].text for chunk in streamed) == done.choices[0].text
 
 
-def test_completions_write_few_tokens_unless_told(babbler):
+def test_completions_write_few_tokens_unless_told(client):
     """Without max_tokens a completion has 16 tokens, as OpenAI's has."""
-    done = babbler.completions.create(
+    done = client.completions.create(
         model="tiny", prompt="a", extra_body={"structured_outputs": {"regex": "[0-9]{40}"}}
     )
     assert (done.choices[0].finish_reason, done.usage.completion_tokens) == ("length", 16)
 
 
-def test_errors_are_the_clients_own(ada):
+def test_errors_are_the_clients_own(client):
     """The client raises its own classes, with our message, code and field in them."""
     with pytest.raises(openai.BadRequestError) as caught:
-        ada.chat.completions.create(
-            model="tiny", messages=QUESTION, extra_body={"structured_outputs": {"regex": "("}}
+        client.chat.completions.create(
+            model="tiny", messages=ADA, extra_body={"structured_outputs": {"regex": "("}}
         )
     assert (caught.value.code, caught.value.param) == ("invalid_grammar", "structured_outputs.regex")
     with pytest.raises(openai.NotFoundError):
-        ada.chat.completions.create(model="gpt", messages=QUESTION)
+        client.chat.completions.create(model="gpt", messages=ADA)
     with pytest.raises(openai.BadRequestError):
-        ada.completions.create(model="tiny", prompt="", stream=True)
+        client.completions.create(model="tiny", prompt="", stream=True)
 
 
-def test_models_are_listed(ada):
+def test_models_are_listed(client):
     """The client lists the one model."""
-    assert [model.id for model in ada.models.list()] == ["tiny"]
+    assert [model.id for model in client.models.list()] == ["tiny"]
+
+
+def test_hostile_bodies_over_a_socket(client):
+    """A schema of 2 MB, deep nesting and bad UTF-8 get their 4xx, and the next request works."""
+    schema = {"type": "object", "description": "x" * 2_000_000}
+    deep = {"type": "object"}
+    for _ in range(100):
+        deep = {"type": "array", "items": deep}
+    for bad, status in ((schema, 413), (deep, 400)):
+        with pytest.raises(openai.APIStatusError) as caught:
+            client.chat.completions.create(
+                model="tiny", messages=ADA, extra_body={"structured_outputs": {"json": bad}}
+            )
+        assert caught.value.status_code == status
+    raw = httpx.post(
+        f"{client.base_url}chat/completions",
+        content=b'{"model": "\xff"}',
+        headers={"Content-Type": "application/json"},
+    )
+    assert (raw.status_code, raw.json()["error"]["code"]) == (400, "invalid_json")
+    done = client.chat.completions.create(model="tiny", messages=ADA, temperature=0)
+    assert done.choices[0].message.content == TEXT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -97,6 +98,7 @@ class Checker:
 
 def main() -> None:
     """The process: a line with a spec comes in, a line goes out when it is compiled or refused."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     try:
         import resource
     except ImportError:  # Windows

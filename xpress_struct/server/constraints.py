@@ -20,7 +20,7 @@ from xpress_struct.server.errors import RequestError
 from xpress_struct.server.requests import Request, ResponseFormat, StructuredOutputs, ToolSpec
 from xpress_struct.tools import Tool, tools_constraint
 
-__all__ = ["Spec", "build", "spec_of", "tool_of"]
+__all__ = ["Spec", "build", "from_package", "spec_of", "tool_of"]
 
 Spec = tuple[str, Any]
 
@@ -105,6 +105,11 @@ def build(spec: Spec) -> Constraint:
         return tools_constraint([Tool(*tool) for tool in tools], call=call)
     assert kind == "grammar"
     return _grammar(source)
+
+
+def from_package(spec: Spec) -> bool:
+    """True for a grammar that comes with the package, named rather than written out."""
+    return spec[0] == "grammar" and spec[1] in shipped_grammars()
 
 
 def _grammar(text: str) -> Constraint:

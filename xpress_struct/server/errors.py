@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from xpress_struct.errors import (
+    ArgumentError,
     CompileLimitError,
     DeadEndError,
     GrammarError,
@@ -21,14 +22,14 @@ __all__ = ["RequestError", "as_request_error", "error_body", "error_response"]
 
 _log = logging.getLogger("xpress_struct.server")
 
-# First the more special; the family itself is a bad argument.
+# What a request can be to blame for; the rest of the family is a fault here.
 _CODES: tuple[tuple[type[XPressError], str], ...] = (
     (SchemaError, "invalid_json_schema"),
     (GrammarError, "invalid_grammar"),
     (UnsupportedFeatureError, "unsupported_feature"),
     (CompileLimitError, "constraint_too_large"),
     (DeadEndError, "dead_end"),
-    (XPressError, "invalid_value"),
+    (ArgumentError, "invalid_value"),
 )
 
 
@@ -58,9 +59,9 @@ def as_request_error(error: BaseException, param: str | None = None) -> RequestE
         return error
     if isinstance(error, OutputValidationError):
         return RequestError(str(error), status=500, code="output_validation")
-    if isinstance(error, XPressError):
-        code = next(code for kind, code in _CODES if isinstance(error, kind))
-        return RequestError(str(error), param=param, code=code)
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return RequestError(str(error), param=param, code=code)
     _log.error("a request failed", exc_info=error)
     return RequestError("The server failed; its log says how.", status=500, code="internal_error")
 

@@ -13,7 +13,7 @@ from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.errors import CompileLimitError
 from xpress_struct.model import Model
 from xpress_struct.server.checking import Checker
-from xpress_struct.server.constraints import Spec, build
+from xpress_struct.server.constraints import Spec, build, from_package
 from xpress_struct.server.errors import RequestError
 from xpress_struct.server.generation import Task
 from xpress_struct.server.limits import Limits
@@ -70,7 +70,8 @@ class Service:
         found = self._constraints.get(key)
         if found is None:
             try:
-                self._checker.check(spec)
+                if not from_package(spec):
+                    self._checker.check(spec)
                 found = build(spec)
             except CompileLimitError as error:
                 found = error
