@@ -10,6 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+from xpress_struct.constraints.compiled import clear_cache
 from xpress_struct.errors import CompileLimitError
 from xpress_struct.prompt import compact_schema
 from xpress_struct.server.constraints import build
@@ -109,8 +110,13 @@ def main() -> None:
     print(_READY, end="", flush=True)
     for line in sys.stdin:
         told = _DONE
-        with suppress(Exception):
+        try:
             schema = build(json.loads(line)).schema
             if schema is not None and len(json.dumps(compact_schema(schema))) > _SHOWN:
                 told = _LARGE
+        except MemoryError:
+            return  # no answer tells that it cannot be
+        except Exception:
+            pass  # refused: the server finds that out by itself
+        clear_cache()  # none is paid for by the next
         print(told, end="", flush=True)
