@@ -17,7 +17,7 @@ from llguidance import LLMatcher
 from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 
-__all__ = ["UniqueKeysMatcher"]
+__all__ = ["Place", "UniqueKeysMatcher"]
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON = b'"\\,:'
 _OPEN_OBJECT, _CLOSE_OBJECT, _OPEN_ARRAY, _CLOSE_ARRAY = b"{}[]"
@@ -30,7 +30,7 @@ class _Frame(NamedTuple):
     at_key: bool
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where a JSON text stands. `string` is the content of the open string, or None outside."""
 
     frames: tuple[_Frame, ...] = ()
@@ -43,7 +43,7 @@ class _Place(NamedTuple):
         return self.string if self.frames and self.frames[-1].at_key else None
 
 
-def _follow(place: _Place, text: bytes) -> _Place | None:
+def _follow(place: Place, text: bytes) -> Place | None:
     """The place behind some bytes of legal JSON; None when they finish a key for the second time."""
     frames, string, escaped = place
     for byte in text:
@@ -68,7 +68,7 @@ def _follow(place: _Place, text: bytes) -> _Place | None:
             frames = frames[:-1]
         elif top is not None and top.keys is not None and byte in (_COLON, _COMMA):
             frames = (*frames[:-1], _Frame(top.keys, byte == _COMMA))
-    return _Place(frames, string, escaped)
+    return Place(frames, string, escaped)
 
 
 class UniqueKeysMatcher(GrammarMatcher):
@@ -76,7 +76,7 @@ class UniqueKeysMatcher(GrammarMatcher):
 
     def __init__(self, engine: LLMatcher, vocabulary: Vocabulary) -> None:
         super().__init__(engine, vocabulary)
-        self._places = [_Place()]
+        self._places = [Place()]
 
     def legal(self, token: int) -> bool:
         return super().legal(token) and self._behind(token) is not None
@@ -103,13 +103,13 @@ class UniqueKeysMatcher(GrammarMatcher):
             del self._places[-count:]
 
     def fork(self) -> UniqueKeysMatcher:
-        twin = UniqueKeysMatcher(self._engine.deep_copy(), self._vocabulary)
+        twin = type(self)(self._engine.deep_copy(), self._vocabulary)
         self._copy_to(twin)
         twin._places = list(self._places)
         return twin
 
     def consume_text(self, text: str) -> int:
-        place = _follow(self._places[-1], text.encode())
+        place = self._after(text.encode())
         if place is None:
             return 0
         fits = super().consume_text(text)
@@ -117,8 +117,12 @@ class UniqueKeysMatcher(GrammarMatcher):
             self._places = [place]
         return fits
 
-    def _behind(self, token: int) -> _Place | None:
-        return _follow(self._places[-1], self._vocabulary.tokens[token])
+    def _behind(self, token: int) -> Place | None:
+        return self._after(self._vocabulary.tokens[token])
+
+    def _after(self, spelled: bytes) -> Place | None:
+        """The place behind more bytes; None when they repeat a key."""
+        return _follow(self._places[-1], spelled)
 
 
 class _Index:
@@ -129,7 +133,7 @@ class _Index:
         # These can open and finish a key at once.
         self._spanning = [i for token, i in self._sorted if token.count(b'"') > 1]
 
-    def repeating(self, place: _Place) -> list[int]:
+    def repeating(self, place: Place) -> list[int]:
         """Tokens that may finish a key which the innermost object has."""
         found = list(self._spanning) if any(frame.keys for frame in place.frames) else []
         key = place.key
