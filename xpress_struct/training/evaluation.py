@@ -99,7 +99,7 @@ class Evaluation:
         if not anchors:
             return {way: _rounds(document, {}) for way in WAYS}
         config = drafter.config
-        device = drafter.lm_head.device
+        device = drafter.device
         blocks = pack(
             document, self._features.of(document), anchors, config.block_size, config.mask_token_id
         ).to(device)
