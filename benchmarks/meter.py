@@ -30,6 +30,7 @@ class Answer:
         mask_s: seconds spent on masks while decoding.
         apply_s: ours only: seconds of choosing tokens, the application of masks included.
         proposed, accepted: draft tokens.
+        guarded: ours only: rounds in which the guard held the drafter back.
     """
 
     ids: list[int]
@@ -42,6 +43,7 @@ class Answer:
     proposed: int = 0
     accepted: int = 0
     closed: bool = False
+    guarded: int = 0
 
 
 class System(Protocol):

@@ -25,7 +25,7 @@ from benchmarks.report import Report
 from benchmarks.tasks import WARM_UP, Task, read_tasks, sample
 from xpress_struct.prompt import encode_prompt
 
-OURS = {"ours-none": None, "ours-lookup": "lookup"}
+OURS = {"ours-none": None, "ours-lookup": "lookup", "ours-all": "model"}
 SYSTEMS = [*PEERS, *OURS]
 
 
@@ -61,6 +61,7 @@ class Ours:
             apply_s=stats.accept_s,
             proposed=stats.proposed,
             accepted=stats.accepted,
+            guarded=stats.guarded,
         )
 
 
@@ -69,6 +70,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tasks", required=True, help="JSON lines, see benchmarks/tasks.py")
     parser.add_argument("--limit", type=int, help="how many tasks, spread over the categories")
     parser.add_argument("--model", help="hub id or folder; the embedded model by default")
+    parser.add_argument(
+        "--drafter", help="of ours-all, beside lookup; default: the model's own"
+    )
     parser.add_argument("--max-new-tokens", type=int, default=256)
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="comma-separated names")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
@@ -118,7 +122,7 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     tasks = sample(read_tasks(options.tasks), options.limit, options.seed)
-    model = xs.load(options.model, drafter=None)
+    model = xs.load(options.model, drafter=[options.drafter, "lookup"] if options.drafter else "auto")
     prompts = {task.id: encode_prompt(prompt_of(task, model), model.tokenizer) for task in tasks}
     meter = Meter(model.target.model)
     systems, failed = set_up(options, model)

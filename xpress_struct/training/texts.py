@@ -1,7 +1,8 @@
 """Texts that others wrote, as documents: cheaper by far than responses of the target, and next to them.
 
-The target reads such a text once and shows what it would say at each place. A drafter learns the language from
-that, and how the target itself writes from its own responses. (EAGLE, arXiv 2401.15077, trains on given texts.)
+The target reads such a text once and shows what it would say at each place. A drafter learns the language
+from that, and how the target itself writes from its own responses. EAGLE (arXiv 2401.15077) trains on given
+texts alone.
 """
 
 from __future__ import annotations
