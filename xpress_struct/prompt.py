@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
+from xpress_struct.errors import ArgumentError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -38,6 +38,7 @@ def encode_prompt(
     *,
     chat: bool | None = None,
     chat_template_kwargs: Mapping[str, Any] | None = None,
+    thinking: bool = False,
 ) -> list[int]:
     """Ids of a prompt.
 
@@ -46,20 +47,16 @@ def encode_prompt(
             list of chat messages, or ids as a list, array or tensor, which are taken as they are.
         tokenizer: None takes ids only.
         chat: False forces raw text; True asks for the chat template.
-        chat_template_kwargs: passed to the chat template. `enable_thinking=False` is passed where
-            the template knows it; asking for thinking is refused for now.
+        chat_template_kwargs: passed to the chat template.
+        thinking: passed as `enable_thinking` where the template knows it.
 
     Raises:
         ArgumentError: the prompt is empty or of another type, or no chat template exists.
-        UnsupportedFeatureError: thinking is asked for.
     """
     options = dict(chat_template_kwargs or {})
-    if options.get("enable_thinking"):
-        raise UnsupportedFeatureError(
-            "enable_thinking=True: a thinking block before a constrained answer is not supported "
-            "yet. Leave it out.",
-            feature="enable_thinking",
-        )
+    template = getattr(tokenizer, "chat_template", None)
+    if "enable_thinking" in str(template):
+        options.setdefault("enable_thinking", thinking)
     ids = token_ids(prompt)
     if ids is None:
         if tokenizer is None:
@@ -169,8 +166,6 @@ def _chat_ids(
         raise ArgumentError(
             "This tokenizer has no chat template; pass one text, or set tokenizer.chat_template."
         )
-    if "enable_thinking" in str(template):
-        options.setdefault("enable_thinking", False)
     try:
         text = tokenizer.apply_chat_template(
             list(messages), tokenize=False, add_generation_prompt=True, **options
