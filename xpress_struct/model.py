@@ -25,7 +25,7 @@ from xpress_struct.drafting.loading import as_drafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
-from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
+from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_constraint
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
 from xpress_struct.streaming import BufferedStream, Stream
@@ -151,17 +151,18 @@ class Model:
         if schema_in_prompt == "auto":
             prompt = self.prompt_with_schema(prompt, constraint, chat=options.get("chat"))
         elif schema_in_prompt:
-            prompt = with_schema(prompt, constraint.schema)
+            prompt = with_constraint(prompt, constraint)
         return self.generate(prompt, constraint, **options).value
 
     def prompt_with_schema(
         self, prompt: Prompt, constraint: Constraint, *, chat: bool | None = None
     ) -> Prompt:
-        """The prompt with the constraint's schema after it, where a chat template is used."""
+        """The prompt with the constraint's schema after it, or its tools in the system message, where a chat
+        template is used."""
         uses_chat = bool(getattr(self.tokenizer, "chat_template", None)) and chat is not False
-        if not uses_chat or constraint.schema is None or token_ids(prompt) is not None:
+        if not uses_chat or token_ids(prompt) is not None:
             return prompt
-        return with_schema(prompt, constraint.schema)
+        return with_constraint(prompt, constraint)
 
     def _complete(
         self, prompt: Prompt, constraint: Constraint | None, options: Options, row: int

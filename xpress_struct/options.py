@@ -169,7 +169,7 @@ class Options:
             raise ArgumentError("max_thinking_tokens needs thinking=True.")
         if markers is None:
             return
-        if len(markers) != 2 or not all(isinstance(each, str) and each for each in markers):
+        if len(markers) != 2 or not all(_is_marker(each) for each in markers):
             raise ArgumentError(
                 f"thinking={self.thinking!r}: True, False, or the two texts that begin and end the block."
             )
@@ -230,6 +230,10 @@ class Options:
     def draw_seed(self) -> int:
         """The seed, or a fresh random one."""
         return secrets.randbits(63) if self.seed is None else self.seed
+
+
+def _is_marker(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and value.encode(errors="ignore").decode() == value
 
 
 _NONE = type(None)

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.errors import ArgumentError
+from xpress_struct.messages import plain_messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Prompt", "compact_schema", "encode_prompt", "token_ids", "with_schema"]
+__all__ = ["Prompt", "compact_schema", "encode_prompt", "token_ids", "with_constraint", "with_schema"]
 
 Prompt = str | Sequence[Mapping[str, Any]] | Sequence[int]
 
@@ -82,6 +84,22 @@ def _text_ids(
     if chat is False:
         raise ArgumentError("chat=False takes raw text or ids, not chat messages.")
     return _chat_ids(prompt, tokenizer, options)
+
+
+def with_constraint(prompt: Prompt, constraint: Constraint) -> Prompt:
+    """The prompt with what a model should know of the constraint: a schema after the last user message, or
+    tools in the system message; calls and results of earlier turns become text.
+
+    Raises:
+        ArgumentError: the prompt is a list of ids, or has no user message with text.
+    """
+    if constraint.note is None:
+        return prompt if constraint.schema is None else with_schema(prompt, constraint.schema)
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    if not all(isinstance(item, Mapping) and "role" in item for item in prompt):
+        raise ArgumentError("Tools are told in chat messages; pass text or messages, with their roles.")
+    return plain_messages(prompt, constraint.note)  # type: ignore[arg-type]
 
 
 def with_schema(prompt: Prompt, schema: Any) -> Prompt:

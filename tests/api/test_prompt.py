@@ -139,11 +139,13 @@ def test_thinking_is_switched_off_where_the_template_knows_it() -> None:
 
 
 def test_thinking_opens_the_block_once() -> None:
-    """The prompt ends with an open block, whether the template knows thinking, opens the block, or neither."""
+    """The prompt ends with one open block, whether the template knows thinking, opens it, or neither."""
     opens = byte_level(CHATML.replace("assistant\n", "assistant\n<think>\n"))
     for tokenizer in (THINKER, CHAT, opens):
         assert seen(tokenizer, "Hi", thinking=True) == USER.format("Hi") + "<think>\n"
-    assert seen(THINKER, "Hi", chat_template_kwargs={"enable_thinking": True}).endswith("assistant\n<think>\n")
+    assert seen(THINKER, "Hi", chat_template_kwargs={"enable_thinking": True}).endswith(
+        "assistant\n<think>\n"
+    )
     assert seen(CHAT, "Hi", thinking=("[", "]")).endswith("assistant\n[\n")
     assert seen(PLAIN, "Hi", thinking=True) == "Hi<think>\n"
     assert seen(PLAIN, list(b"Hi<think>"), thinking=True) == "Hi<think>"

@@ -88,7 +88,7 @@ def test_what_is_cut_inside_of_the_block_has_no_text() -> None:
 
 
 def test_a_stream_gives_answer_or_both() -> None:
-    """Iterating gives pieces of the answer; `parts` gives those of the thoughts too, and neither goes back."""
+    """Iterating gives pieces of the answer; `parts` those of the thoughts too; neither goes back."""
     ids = [*"Né".encode(), *b"</thin", *f"</think>\n{ANSWER}".encode(), END]
     model = writer(SPELLED, ids)
     with model.stream(PROMPT, CONSTRAINT, thinking=True) as stream:
@@ -147,7 +147,7 @@ def legal(output: tuple[int, ...]) -> tuple[bool, ...]:
     """Which of the six may follow, by reading the texts."""
     texts = [SIX.tokens[token] for token in output]
     for place in range(1, len(texts) + 1):
-        thought, marker, rest = b"".join(texts[:place]).partition(b"ca")
+        _, marker, rest = b"".join(texts[:place]).partition(b"ca")
         if marker:
             matcher = CHOICES.matcher(SIX)[0]
             assert matcher.consume_text(rest.decode()) == len(rest)
@@ -185,16 +185,16 @@ def promised(logits, params: SamplingParams, budget: int) -> dict:
 def test_sampling_across_the_switch_is_exact(rule: str) -> None:
     """Counts of sampled outputs fit the enumerated distribution, with drafts that cross the switch."""
     logits, params = table(5), SamplingParams(1.0)
-    wanted = promised(logits, params, 7)
+    wanted = promised(logits, params, 6)
     drafter = ScriptedDrafter(lambda output: [[2, 3, 1], [2, 0, 0, 1], [0, 2, 0, 2, 3]][len(output) % 3])
     model, counts, accepted = stub_model(logits, SIX), Counter(), 0
-    for seed in range(1500):
+    for seed in range(300):
         out = model.generate(
             [0],
             CHOICES,
             thinking=MARKERS,
             max_thinking_tokens=3,
-            max_new_tokens=7,
+            max_new_tokens=6,
             temperature=1.0,
             seed=seed,
             drafter=drafter,
@@ -203,7 +203,7 @@ def test_sampling_across_the_switch_is_exact(rule: str) -> None:
         )
         counts[out.token_ids] += 1
         accepted += out.stats.accepted
-    assert accepted > 300
+    assert accepted > 60
     assert chi_square(counts, wanted) > 1e-4
 
 

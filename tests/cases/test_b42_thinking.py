@@ -24,7 +24,7 @@ SPECIAL = Vocabulary.from_tokens(
     end_ids=[END],
     special_ids=[257, 258],
 )
-# The marker begins in the middle of `.</`, ends in the middle of `>{"` and of `>\n`, and is one token besides.
+# The marker begins inside of `.</`, ends inside of `>{"` and `>\n`, and is one token besides.
 SPELLED = bytes_and(b".</", b"</think>", b'>{"', b">\n", b"\n\n", b'nk>{"a": 7}', b">{{")
 # Ways to write "So.</think>", perhaps newlines, and the answer.
 SPECIAL_WAYS = {
@@ -121,7 +121,11 @@ def test_b42_garbage_across_the_switch_changes_no_id(vocabulary: Vocabulary, see
     def guess(output: tuple[int, ...]) -> list[int]:
         chosen = [pieces[(seed + len(output) * k) % len(pieces)] for k in (1, 2, 3)]
         tail = [258, END] if (seed + len(output)) % 3 == 0 else [258]
-        return [*vocabulary.encode(b"".join(chosen[:2]).decode()), *tail, *vocabulary.encode(chosen[2].decode())]
+        return [
+            *vocabulary.encode(b"".join(chosen[:2]).decode()),
+            *tail,
+            *vocabulary.encode(chosen[2].decode()),
+        ]
 
     options = {"temperature": 1.0, "seed": seed, "max_new_tokens": 60, "thinking": True}
     options["max_thinking_tokens"] = seed

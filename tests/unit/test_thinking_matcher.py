@@ -147,7 +147,7 @@ def test_rollback_is_replay_and_forks_are_independent(kind: str, answer: str) ->
 @pytest.mark.parametrize("kind", VOCABULARIES)
 @pytest.mark.parametrize("thoughts", [[], [3], [1], [8], [3, 10], [6, 7, 8], [6, 24, 3]])
 def test_behind_the_bound_the_marker_is_forced(kind: str, bound: int, thoughts: list[int]) -> None:
-    """Where the bound is reached, the run that ends the block is all that is legal, then the answer follows."""
+    """Where the bound is reached, only the run that ends the block is legal; then comes the answer."""
     vocabulary = VOCABULARIES[kind]
     matcher = start(vocabulary, "choice", bound)
     matcher.commit(thoughts[:bound])

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from xpress_struct.constraints.tools import CallReader
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.results import Generation, TokenLogprobs
-from xpress_struct.tools import CallReader
 
 __all__ = ["ChatAnswer", "CompletionAnswer", "usage"]
 

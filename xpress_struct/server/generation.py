@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.tools import Tool
+from xpress_struct.constraints.tools.note import tools_note
+from xpress_struct.messages import plain_messages
 from xpress_struct.model import Model
 from xpress_struct.options import Options
 from xpress_struct.prompt import Prompt
@@ -17,7 +20,6 @@ from xpress_struct.server.errors import RequestError
 from xpress_struct.server.limits import Limits
 from xpress_struct.server.requests import ChatRequest, CompletionRequest, NamedTool, Request
 from xpress_struct.server.worker import Finished, Job, Piece
-from xpress_struct.tools import Tool, plain_messages, tools_note
 
 __all__ = ["Task", "chat_task", "completion_task"]
 
@@ -118,7 +120,7 @@ def chat_task(asked: ChatRequest, limits: Limits, seed: int) -> Task:
     if asked.max_tokens is not None and asked.max_completion_tokens not in (None, asked.max_tokens):
         raise RequestError("max_tokens and max_completion_tokens differ; give one.", param="max_tokens")
     shown = asked.response_format is not None and asked.response_format.type == "json_schema"
-    messages = plain_messages(_messages(asked), tools_note(tools, call=call) if tools else "")
+    messages = plain_messages(_messages(asked), tools_note(tools, must=call == "required") if tools else "")
     return Task(
         prompts=[messages],
         n=_choices(asked, 1, limits),
