@@ -23,7 +23,7 @@ USER = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 def seen(tokenizer: object, prompt: object, **options: object) -> str:
     """The text that the model was asked to continue, prefix included."""
     model = scripted(tokenizer, constant({}, len(tokenizer)))
-    result = model.generate(prompt, max_new_tokens=1, **options)
+    result = model.generate(prompt, max_new_tokens=2, **options)
     ids = model.target.seen[0][0]
     assert result.stats.prompt_tokens == len(ids)
     return tokenizer.decode(ids, skip_special_tokens=False)
@@ -159,7 +159,7 @@ def test_the_marker_is_the_special_token_where_there_is_one() -> None:
     model = scripted(tokenizer, constant({}, len(tokenizer)))
     for prompt in ("Hi", [72], [72, think], [72, think, 10]):
         model.target.seen.clear()
-        model.generate(prompt, thinking=True, max_new_tokens=1)
+        model.generate(prompt, thinking=True, max_new_tokens=2)
         assert model.target.seen[0][0].count(think) == 1
         assert think in model.target.seen[0][0][-2:]
 

@@ -85,8 +85,8 @@ class Task:
             buffered = constraint is not None and bool(constraint.checked_after)
             prompt = prompts[index // self.n]
             with model.stream(prompt, constraint, buffered=buffered, **options) as stream:
-                for piece in stream:
-                    job.emit(Piece(index, piece))
+                for kind, piece in stream.parts():
+                    job.emit(Piece(index, piece, kind == "thinking"))
             note(stream.result)
             if stream.result.finish_reason == "timeout":
                 raise _too_late()
@@ -120,6 +120,7 @@ def chat_task(asked: ChatRequest, limits: Limits, seed: int) -> Task:
     if asked.max_tokens is not None and asked.max_completion_tokens not in (None, asked.max_tokens):
         raise RequestError("max_tokens and max_completion_tokens differ; give one.", param="max_tokens")
     shown = asked.response_format is not None and asked.response_format.type == "json_schema"
+    thinks = asked.chat_template_kwargs
     messages = plain_messages(_messages(asked), tools_note(tools, must=call == "required") if tools else "")
     return Task(
         prompts=[messages],
@@ -136,6 +137,7 @@ def chat_task(asked: ChatRequest, limits: Limits, seed: int) -> Task:
             ),
             # The library counts the tokens to show; one is the least.
             "logprobs": max(1, asked.top_logprobs or 0) if asked.logprobs else 0,
+            "thinking": bool(thinks and thinks.enable_thinking),
         },
     )
 
