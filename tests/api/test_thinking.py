@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from tokenizers import AddedToken
 
 import xpress_struct as xs
+from tests.api.tiny import THINKING, byte_level, scripted
 from tests.cases.scripts import PROMPT
 from tests.cases.test_b42_thinking import ANSWER, CONSTRAINT, SPECIAL, SPELLED, writer
 from tests.exactness.helpers import END as SIX_END
@@ -231,3 +233,26 @@ def test_every_branch_across_the_switch_is_exact(rule: str) -> None:
             ).token_ids
 
     assert total_variation(outcomes(program), promised(logits, params, 6)) < EXACT
+
+
+def test_a_real_tokenizer_with_markers_of_its_own() -> None:
+    """Where `</think>` is an added token, it alone ends the block; spelled out it is a thought."""
+    markers = [AddedToken(text, special=False) for text in ("<think>", "</think>")]
+    tokenizer = byte_level(THINKING, added=markers)
+    opened = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Hi"}], tokenize=False, add_generation_prompt=True
+    )
+    length = len(tokenizer.encode(opened + "<think>\n", add_special_tokens=False))
+    spelled = list(b"No </think>.")
+    ids = [*spelled, tokenizer.convert_tokens_to_ids("</think>"), *f"\n\n{ANSWER}".encode()]
+    ids.append(tokenizer.eos_token_id)
+
+    def logits(prefix: tuple[int, ...]) -> list[float]:
+        row = [0.0] * len(tokenizer)
+        row[ids[min(len(prefix) - length, len(ids) - 1)]] = 10.0
+        return row
+
+    model = scripted(tokenizer, logits, "lookup")
+    result = model.generate("Hi", CONSTRAINT, thinking=True)
+    assert result.token_ids == tuple(ids)
+    assert (result.thinking, result.value) == ("No </think>.", {"a": 7})

@@ -65,6 +65,7 @@ class ThinkingBlock:
         self.vocabulary = vocabulary
         self._marker = marker.encode()
         self._special = vocabulary.special_id(marker)
+        self._closers: dict[int, list[tuple[int, bytes]]] = {}
         self.newline_tokens = frozenset(
             i
             for i, token in enumerate(vocabulary.tokens)
@@ -100,12 +101,10 @@ class ThinkingBlock:
 
     def closers(self, matched: int) -> list[tuple[int, bytes]]:
         """Tokens that complete the marker and hold more, with the bytes of the answer."""
-        found = []
-        for token in self._with_last_byte:
-            step = self.read(Place(matched), token)
-            if not step.place.inside and step.answer:
-                found.append((token, step.answer))
-        return found
+        if matched not in self._closers:
+            read = ((token, self.read(Place(matched), token)) for token in self._with_last_byte)
+            self._closers[matched] = [(token, step.answer) for token, step in read if step.answer]
+        return self._closers[matched]
 
     @cached_property
     def thoughts(self) -> np.ndarray:
