@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
-from xpress_struct.constraints.matcher import FreeMatcher, Matcher
+from xpress_struct.constraints.matcher import FreeMatcher, GrammarMatcher, Matcher
+from xpress_struct.constraints.thinking import ThinkingMatcher
+from xpress_struct.constraints.thinking_block import thinking_block
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.decoding.costs import Costs
 from xpress_struct.decoding.guard import Guard
@@ -17,16 +19,18 @@ from xpress_struct.decoding.loop import Decoder
 from xpress_struct.decoding.proposer import BlockLength, Guesser, Proposer
 from xpress_struct.decoding.request import Request
 from xpress_struct.decoding.text import TextAssembler
+from xpress_struct.decoding.thinking_text import ThinkingText
 from xpress_struct.drafting.drafter import DraftContext, Drafter
 from xpress_struct.drafting.loading import as_drafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
-from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
+from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_constraint
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
 from xpress_struct.streaming import BufferedStream, Stream
 from xpress_struct.target.target import Target
+from xpress_struct.thinking import most_thoughts, with_open_block
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -147,17 +151,18 @@ class Model:
         if schema_in_prompt == "auto":
             prompt = self.prompt_with_schema(prompt, constraint, chat=options.get("chat"))
         elif schema_in_prompt:
-            prompt = with_schema(prompt, constraint.schema)
+            prompt = with_constraint(prompt, constraint)
         return self.generate(prompt, constraint, **options).value
 
     def prompt_with_schema(
         self, prompt: Prompt, constraint: Constraint, *, chat: bool | None = None
     ) -> Prompt:
-        """The prompt with the constraint's schema after it, where a chat template is used."""
+        """The prompt with the constraint's schema after it, or its tools in the system message, where a chat
+        template is used."""
         uses_chat = bool(getattr(self.tokenizer, "chat_template", None)) and chat is not False
-        if not uses_chat or constraint.schema is None or token_ids(prompt) is not None:
+        if not uses_chat or token_ids(prompt) is not None:
             return prompt
-        return with_schema(prompt, constraint.schema)
+        return with_constraint(prompt, constraint)
 
     def _complete(
         self, prompt: Prompt, constraint: Constraint | None, options: Options, row: int
@@ -204,7 +209,14 @@ class Model:
         seed = options.draw_seed()
         stats.seed = None if options.sampling.greedy else seed
         drafter = self._drafter_of(options, stats)
-        matcher = self._matcher(constraint, options.prefix, stats)
+        answer = self._matcher(constraint, options.prefix, stats)
+        matcher: Matcher = answer
+        block = thinking_block(self.vocabulary, options.markers[1]) if options.markers else None
+        if block is not None:
+            room = options.max_new_tokens
+            if self.target.max_length is not None:
+                room = min(room, self.target.max_length - len(ids))
+            matcher = ThinkingMatcher(block, answer, most_thoughts(block, options, room))
         request = Request(
             prompt=tuple(ids),
             end_ids=self.vocabulary.end_ids,
@@ -217,13 +229,9 @@ class Model:
             logprobs=options.logprobs or None,
             closes=options.on_limit == "close",
         )
-        text = TextAssembler(
-            self.vocabulary,
-            options.prefix,
-            options.stops,
-            options.include_stop_string,
-            constraint.accepts if constraint else None,
-        )
+        accepts = constraint.accepts if constraint else None
+        given = (options.prefix, options.stops, options.include_stop_string, accepts)
+        text = TextAssembler(self.vocabulary, *given) if block is None else ThinkingText(block, *given)
         proposer = self._proposer(drafter, request, options, stats)
         decoder = Decoder(self.target, matcher, self.vocabulary, proposer, request, text, stats)
         return Stream(decoder, text, constraint.parse if constraint else str, started)
@@ -234,7 +242,10 @@ class Model:
             self.tokenizer,
             chat=options.chat,
             chat_template_kwargs=options.chat_template_kwargs,
+            thinking=options.markers is not None,
         )
+        if options.markers:
+            ids = with_open_block(ids, options.markers[0], self.vocabulary)
         # Encoded as the grammar reads it: no blank in front, no control tokens.
         ids += self.vocabulary.encode(options.prefix)
         strange = next((i for i in ids if not 0 <= i < self.vocabulary.width), None)
@@ -282,7 +293,9 @@ class Model:
             stats,
         )
 
-    def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> Matcher:
+    def _matcher(
+        self, constraint: Constraint | None, prefix: str, stats: Stats
+    ) -> FreeMatcher | GrammarMatcher:
         if constraint is None:
             return FreeMatcher(self.vocabulary)
         matcher, stats.compile_s = constraint.matcher(self.vocabulary)

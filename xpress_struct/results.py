@@ -221,6 +221,7 @@ class Generation:
             budget ended it: `on_limit="close"`), or why it was cut: "length", "timeout", "cancelled".
         stats: what it cost.
         logprobs: one entry per emitted token, when asked for.
+        thinking: the text of the thinking block; None where none was asked for.
     """
 
     text: str
@@ -228,6 +229,7 @@ class Generation:
     finish_reason: FinishReason
     stats: Stats
     logprobs: tuple[TokenLogprobs, ...] | None = None
+    thinking: str | None = None
     _parse: Callable[[str], Any] = field(default=str, repr=False)
 
     @property

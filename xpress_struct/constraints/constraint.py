@@ -20,7 +20,7 @@ __all__ = ["Constraint"]
 
 @dataclass(frozen=True)
 class Constraint:
-    """A compiled constraint. Made by `json_schema`, `regex`, `choice` and `lark`.
+    """A compiled constraint. Made by `json_schema`, `regex`, `choice`, `lark` and `tools`.
 
     Attributes:
         kind: which of them made it.
@@ -30,10 +30,11 @@ class Constraint:
         enforced: JSON Schema keywords that the mask enforces fully.
         checked_after: what is validated on the finished value only.
         matcher_class: makes the matcher; one of its own where the grammar cannot say all.
+        note: what a model should be told besides, or None.
         report: of a Lark grammar, what was rewritten, proved, gated and bounded (a `LarkReport`).
     """
 
-    kind: Literal["json_schema", "regex", "choice", "lark"]
+    kind: Literal["json_schema", "regex", "choice", "lark", "tools"]
     grammar: str
     parser: Callable[[str], Any] = field(repr=False)
     schema: Any = field(default=None, repr=False)
@@ -42,6 +43,7 @@ class Constraint:
     matcher_class: Callable[[LLMatcher, Vocabulary], GrammarMatcher] = field(
         default=GrammarMatcher, repr=False
     )
+    note: str | None = field(default=None, repr=False)
     report: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -213,8 +213,8 @@ class GrammarMatcher:
     def consume_text(self, text: str) -> int:
         """Moves on over given text in any spelling; returns how many of its characters fit.
 
-        Used for a prefix, which the grammar must take although the model did not write it. The
-        place moves only when all of it fits.
+        Used for text that the model did not write as tokens of its own: a prefix, or the rest of a token
+        that began as something else. The place moves only when all of it fits.
         """
         tokens = self._vocabulary.encode(text)
         if self._engine.validate_tokens(tokens) == len(tokens):
@@ -307,3 +307,7 @@ class FreeMatcher:
         twin = FreeMatcher(self._vocabulary)
         twin._tokens = list(self._tokens)
         return twin
+
+    def consume_text(self, text: str) -> int:
+        """Takes any text, as `GrammarMatcher.consume_text` takes what fits."""
+        return len(text)
