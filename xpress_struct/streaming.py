@@ -122,8 +122,10 @@ class Stream:
             token_ids=tuple(decoder.output),
             finish_reason=decoder.finish,
             stats=stats,
+            origins=tuple(decoder.origins),
             logprobs=tuple(decoder.logprobs) if decoder.logprobs else None,
             _parse=self._parse,
+            _ends=tuple(decoder.ends),
         )
 
 
