@@ -161,7 +161,7 @@ def test_errors_come_through() -> None:
             asyncio.run(call(stub_model(broken), PROMPT))
         with pytest.raises(UnknownArgumentError, match="seed"):
             asyncio.run(call(writer("a"), PROMPT, seeed=1))
-        with pytest.raises(ArgumentError, match="threading.Event"):
+        with pytest.raises(ArgumentError, match=r"threading\.Event"):
             asyncio.run(call(writer("a"), PROMPT, cancel=True))
         with pytest.raises(ArgumentError, match="prompt has the id"):
             asyncio.run(call(writer("a"), [9999]))
@@ -235,7 +235,7 @@ def test_cancelling_a_stream_stops_the_model() -> None:
 
 
 def test_a_buffered_stream_gives_one_piece() -> None:
-    """buffered=True gives the whole text at once; without it a constraint that is checked after is refused."""
+    """buffered=True gives the whole text at once; what is checked after generation needs it."""
     checked = xs.json_schema({"type": "array", "uniqueItems": True, "items": {}})
     assert checked.checked_after
 
