@@ -225,8 +225,8 @@ class Generation:
         stats: what it cost.
         logprobs: one entry per emitted token, when asked for.
         origins: where each emitted token came from; see `Origin`. Those looked up, drafted and repaired are
-            `stats.accepted`, but for guesses that stood behind the end at a stop string or the limit, and
-            those of discarded attempts; the forced ones are `stats.forced`, but for discarded attempts.
+            `stats.accepted`, but for guesses that stood behind a stop string; the forced ones are
+            `stats.forced`. The stats also count what discarded attempts did.
     """
 
     text: str
