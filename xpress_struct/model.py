@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from xpress_struct.asynchronous import AsyncStream, in_thread, stopped_by
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
 from xpress_struct.constraints.matcher import FreeMatcher, GrammarMatcher, Matcher
@@ -113,12 +114,15 @@ class Model:
     def generate_many(
         self,
         prompts: Sequence[Prompt],
-        constraint: Constraint | None = None,
+        constraint: Constraint | Sequence[Constraint | None] | None = None,
         *,
         num_samples: int = 1,
         **options: Unpack[GenerateOptions],
     ) -> list[Generation]:
         """Generates for several prompts, one after another, `num_samples` times each.
+
+        Args:
+            constraint: of all texts, or a list with one per prompt; None leaves a text free.
 
         Returns:
             len(prompts) * num_samples generations, samples of a prompt side by side. Each has noise
@@ -130,10 +134,11 @@ class Model:
             raise ArgumentError(f"num_samples={num_samples!r}: it must be 1 or more.")
         if num_samples > 1 and read.sampling.greedy:
             raise ArgumentError("num_samples > 1 needs temperature > 0: greedy samples are equal.")
+        each = _one_per_prompt(constraint, len(prompts))
         results = []
         for row in range(len(prompts) * num_samples):
-            prompt = prompts[row // num_samples]
-            results.append(self._complete(prompt, constraint, read, row))
+            place = row // num_samples
+            results.append(self._complete(prompts[place], each[place], read, row))
         return results
 
     def generate_json(
@@ -153,6 +158,48 @@ class Model:
         elif schema_in_prompt:
             prompt = with_constraint(prompt, constraint)
         return self.generate(prompt, constraint, **options).value
+
+    async def agenerate(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Generation:
+        """The same as `generate`, in a thread, so that the event loop goes on.
+
+        Cancelling the task stops the model before its next round; the cancellation comes out when it has
+        stopped. How many run at once is up to the loop's default executor.
+        """
+        stop, read = stopped_by(options)
+        return await in_thread(lambda: self.generate(prompt, constraint, **read), stop)
+
+    async def agenerate_json(
+        self,
+        prompt: Prompt,
+        type_or_schema: Any,
+        *,
+        schema_in_prompt: bool | Literal["auto"] = "auto",
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """The same as `generate_json`, in a thread; see `agenerate`."""
+        stop, read = stopped_by(options)
+
+        def work() -> Any:
+            return self.generate_json(prompt, type_or_schema, schema_in_prompt=schema_in_prompt, **read)
+
+        return await in_thread(work, stop)
+
+    def astream(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None = None,
+        *,
+        buffered: bool = False,
+        **options: Unpack[GenerateOptions],
+    ) -> AsyncStream:
+        """The same as `stream`, for coroutines; see `AsyncStream`. Use it in an `async with` block."""
+        stop, read = stopped_by(options)
+        return AsyncStream(lambda: self.stream(prompt, constraint, buffered=buffered, **read), stop)
 
     def prompt_with_schema(
         self, prompt: Prompt, constraint: Constraint, *, chat: bool | None = None
@@ -200,10 +247,7 @@ class Model:
         deadline: float | None,
     ) -> Stream:
         started = time.perf_counter()
-        if constraint is not None and not isinstance(constraint, Constraint):
-            raise ArgumentError(
-                f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or xs.lark."
-            )
+        _check_constraint(constraint)
         ids = self._prompt_ids(prompt, options)
         stats = Stats(prompt_tokens=len(ids), acceptance=options.acceptance)
         seed = options.draw_seed()
@@ -234,7 +278,7 @@ class Model:
         text = TextAssembler(self.vocabulary, *given) if block is None else ThinkingText(block, *given)
         proposer = self._proposer(drafter, request, options, stats)
         decoder = Decoder(self.target, matcher, self.vocabulary, proposer, request, text, stats)
-        return Stream(decoder, text, constraint.parse if constraint else str, started)
+        return Stream(decoder, text, constraint.parser if constraint else str, started)
 
     def _prompt_ids(self, prompt: Prompt, options: Options) -> list[int]:
         ids = encode_prompt(
@@ -306,3 +350,28 @@ class Model:
                 f"{prefix[fits : fits + 20]!r} does not (character {fits})."
             )
         return matcher
+
+
+def _one_per_prompt(
+    constraint: Constraint | Sequence[Constraint | None] | None, prompts: int
+) -> list[Constraint | None]:
+    """A constraint for each prompt, checked before the first text is generated."""
+    if isinstance(constraint, Sequence) and not isinstance(constraint, str):
+        found = [*constraint]
+    else:
+        found = [constraint] * prompts
+    if len(found) != prompts:
+        raise ArgumentError(
+            f"{len(found)} constraints for {prompts} prompts: give one for all, or a list with one "
+            "(or None) per prompt."
+        )
+    for each in found:
+        _check_constraint(each)
+    return found
+
+
+def _check_constraint(constraint: Any) -> None:
+    if constraint is not None and not isinstance(constraint, Constraint):
+        raise ArgumentError(
+            f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or xs.lark."
+        )

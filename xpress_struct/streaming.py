@@ -68,7 +68,7 @@ class Stream:
             try:
                 next(self._rounds, None)
             except BaseException:
-                self._rounds.close()
+                self.close()  # read again, it is at its end
                 raise
             # Time in the caller's hands between pieces is not the model's.
             self._spent += time.perf_counter() - resumed
@@ -137,9 +137,11 @@ class Stream:
             token_ids=tuple(decoder.output),
             finish_reason=decoder.finish,
             stats=stats,
+            origins=tuple(decoder.origins),
             logprobs=tuple(decoder.logprobs) if decoder.logprobs else None,
             thinking=self._text.thinking,
             _parse=self._parse,
+            _ends=tuple(decoder.ends),
         )
 
 

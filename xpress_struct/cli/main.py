@@ -131,5 +131,6 @@ def _generating(
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T")
     parser.add_argument("--seed", type=int, metavar="S")
     parser.add_argument("--stream", action="store_true", help="print text as it is generated")
+    parser.add_argument("--show", action="store_true", help="show on stderr where each token came from")
     parser.add_argument("--stats", action="store_true", help="print statistics as JSON on stderr")
     return parser
