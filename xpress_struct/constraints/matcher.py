@@ -22,7 +22,7 @@ from llguidance import LLMatcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import CompileLimitError, DeadEndError
 
-__all__ = ["FreeMatcher", "GrammarMatcher", "Matcher"]
+__all__ = ["FreeMatcher", "GrammarMatcher", "Matcher", "TextMatcher"]
 
 _MARKER = b"\xff"
 _COMPLETE = ("NoExtension", "NoExtensionBias", "EndOfSentence")
@@ -82,6 +82,17 @@ class Matcher(Protocol):
 
     def fork(self) -> Matcher:
         """An independent matcher at the same place."""
+
+
+class TextMatcher(Matcher, Protocol):
+    """A matcher of a constraint: it reads text too."""
+
+    def consume_text(self, text: str) -> int:
+        """Moves on over given text in any spelling; returns how many of its characters fit.
+
+        Used for a prefix, which the constraint must take although the model did not write it. The
+        place moves only when all of it fits.
+        """
 
 
 class GrammarMatcher:
@@ -211,11 +222,6 @@ class GrammarMatcher:
         twin._ended, twin._end_is_text = self._ended, self._end_is_text
 
     def consume_text(self, text: str) -> int:
-        """Moves on over given text in any spelling; returns how many of its characters fit.
-
-        Used for a prefix, which the grammar must take although the model did not write it. The
-        place moves only when all of it fits.
-        """
         tokens = self._vocabulary.encode(text)
         if self._engine.validate_tokens(tokens) == len(tokens):
             self._engine.consume_tokens(tokens)
