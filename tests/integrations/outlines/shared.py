@@ -21,10 +21,10 @@ class Record(BaseModel):
 
 
 GBNF = """root ::= item ("," item)*
-item ::= "abc" | "(" root ")" | [a-c] [a-d]? "c"
+item ::= "true" | "(" root ")" | [a-c] [a-d]? "c"
 """
 LARK = """start: item ("," item)*
-item: "abc" | "(" start ")" | /[a-c][a-d]?c/
+item: "true" | "(" start ")" | /[a-c][a-d]?c/
 """
 TEXT = r"[a-c]{2,6}( [a-d]{1,4}){3,9}"
 TYPES: dict[tuple[str, str], Any] = {

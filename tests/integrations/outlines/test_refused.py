@@ -11,7 +11,7 @@ from outlines.backends.outlines_core import OutlinesCoreLogitsProcessor
 from outlines.processors import OutlinesLogitsProcessor
 from transformers import ProcessorMixin
 
-from tests.integrations.outlines.shared import SAME_MASKS, TYPES, decoding, processor, run, theirs
+from tests.integrations.outlines.shared import SAME_MASKS, decoding, processor, run, theirs
 from tests.integrations.tiny import PROMPTS, TOKENIZER, WORDS, network
 from xpress_struct.errors import (
     ArgumentError,
@@ -46,14 +46,16 @@ def test_a_processor_of_another_kind_is_refused() -> None:
         with pytest.raises(UnsupportedFeatureError, match=f"{type(own).__name__} is no processor of"):
             generator(PROMPTS[0], custom_generate=decoding(), max_new_tokens=9)
         with pytest.raises(UnsupportedFeatureError, match="is no processor of"):
-            outlines.Generator(from_transformers(network(), TOKENIZER), processor=own).stream(PROMPTS[0])
+            outlines.Generator(from_transformers(network(), TOKENIZER), processor=own).stream(
+                PROMPTS[0], max_new_tokens=9
+            )
 
 
 @pytest.mark.parametrize("key", SAME_MASKS, ids="-".join)
 def test_two_constraints_are_refused(key) -> None:
     """A constraint here beside an output type there, and two output types, are errors."""
     with pytest.raises(ArgumentError, match="Two constraints"):
-        theirs()(PROMPTS[0], TYPES[key], backend=key[0], custom_generate=decoding(constraint=WORDS))
+        run(processor(*key), custom_generate=decoding(constraint=WORDS))
     with pytest.raises(ArgumentError, match="2 processors of Outlines"):
         run(processor(*key), others=[processor("xgrammar", "cfg")], custom_generate=decoding())
 
