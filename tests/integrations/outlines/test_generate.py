@@ -116,11 +116,12 @@ def test_the_limit_cuts_as_in_outlines() -> None:
         assert run(processor(*key), max_new_tokens=9, custom_generate=decoding()) == run(
             processor(*key), max_new_tokens=9
         )
-    regex = outlines.Generator(theirs(), Regex("[ab]{40,200}c"), backend="outlines_core").logits_processor
-    cut = run(regex, max_new_tokens=60, custom_generate=decoding())[0]
-    closed = run(regex, max_new_tokens=60, custom_generate=decoding(on_limit="close"))[0]
-    assert len(cut) == 60 and END not in cut
-    assert re.fullmatch("[ab]{40,200}c", TOKENIZER.decode(closed, skip_special_tokens=True))
+    regex = outlines.Generator(theirs(), Regex("[ab]{4,200}d"), backend="outlines_core").logits_processor
+    given = {"max_new_tokens": 12, "suppress_tokens": [TOKENIZER.convert_tokens_to_ids("d")]}
+    cut = run(regex, custom_generate=decoding(), **given)[0]
+    closed = run(regex, custom_generate=decoding(on_limit="close"), **given)[0]
+    assert len(cut) == 12 and END not in cut
+    assert re.fullmatch("[ab]{4,200}d", TOKENIZER.decode(closed, skip_special_tokens=True))
 
 
 def test_processors_of_the_caller_are_honoured() -> None:
@@ -133,13 +134,11 @@ def test_processors_of_the_caller_are_honoured() -> None:
 
     changed = 0
     for key in SAME_MASKS:
-        for given in ({"others": [prefers]}, {"repetition_penalty": 1.7}, {"no_repeat_ngram_size": 2}):
-            if key[1] == "json" and "no_repeat_ngram_size" in given:
-                continue  # it bars all that the schema allows, which Outlines answers at random
+        for given in ({"others": [prefers]}, {"repetition_penalty": 1.7}):
             found = run(processor(*key), custom_generate=decoding(), **given)
             assert found == run(processor(*key), **given)
             changed += found != run(processor(*key))
-    assert changed > 4
+    assert changed > 2
 
 
 def test_without_an_output_type_the_text_is_free_or_ours() -> None:

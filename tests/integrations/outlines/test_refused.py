@@ -57,7 +57,7 @@ def test_two_constraints_are_refused(key) -> None:
     with pytest.raises(ArgumentError, match="Two constraints"):
         run(processor(*key), custom_generate=decoding(constraint=WORDS))
     with pytest.raises(ArgumentError, match="2 processors of Outlines"):
-        run(processor(*key), others=[processor("xgrammar", "cfg")], custom_generate=decoding())
+        run(processor(*key), others=[processor("llguidance", "cfg")], custom_generate=decoding())
 
 
 @pytest.mark.parametrize("backend", ["outlines_core", "xgrammar", "llguidance"])
