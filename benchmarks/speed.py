@@ -70,9 +70,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tasks", required=True, help="JSON lines, see benchmarks/tasks.py")
     parser.add_argument("--limit", type=int, help="how many tasks, spread over the categories")
     parser.add_argument("--model", help="hub id or folder; the embedded model by default")
-    parser.add_argument(
-        "--drafter", help="of ours-all, beside lookup; default: the model's own"
-    )
+    parser.add_argument("--drafter", help="of ours-all, beside lookup; default: the model's own")
     parser.add_argument("--max-new-tokens", type=int, default=256)
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="comma-separated names")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xpress_struct.asynchronous import AsyncStream, in_thread, stopped_by
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
-from xpress_struct.constraints.matcher import FreeMatcher, GrammarMatcher, Matcher
+from xpress_struct.constraints.matcher import FreeMatcher, Matcher, TextMatcher
 from xpress_struct.constraints.thinking import ThinkingMatcher
 from xpress_struct.constraints.thinking_block import thinking_block
 from xpress_struct.constraints.vocabulary import Vocabulary
@@ -337,9 +337,7 @@ class Model:
             stats,
         )
 
-    def _matcher(
-        self, constraint: Constraint | None, prefix: str, stats: Stats
-    ) -> FreeMatcher | GrammarMatcher:
+    def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> TextMatcher:
         if constraint is None:
             return FreeMatcher(self.vocabulary)
         matcher, stats.compile_s = constraint.matcher(self.vocabulary)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from llguidance import LLMatcher, LLTokenizer
 
 from xpress_struct.constraints.compiled import compile_error, engine_for, limits
-from xpress_struct.constraints.matcher import GrammarMatcher
+from xpress_struct.constraints.matcher import GrammarMatcher, TextMatcher
 from xpress_struct.constraints.report import Checked
 from xpress_struct.constraints.vocabulary import Vocabulary
 
@@ -23,7 +23,7 @@ class Constraint:
     """A compiled constraint. Made by `json_schema`, `regex`, `choice`, `lark` and `tools`.
 
     Attributes:
-        kind: which of them made it.
+        kind: which of them made it; "engine" where it was read from another library's.
         grammar: the llguidance grammar that masks come from.
         parser: complete text -> value; raises OutputValidationError.
         schema: JSON Schema to show in a prompt, or None.
@@ -34,7 +34,7 @@ class Constraint:
         report: of a Lark grammar, what was rewritten, proved, gated and bounded (a `LarkReport`).
     """
 
-    kind: Literal["json_schema", "regex", "choice", "lark", "tools"]
+    kind: Literal["json_schema", "regex", "choice", "lark", "tools", "engine"]
     grammar: str
     parser: Callable[[str], Any] = field(repr=False)
     schema: Any = field(default=None, repr=False)
@@ -69,7 +69,7 @@ class Constraint:
         matcher, _ = self.matcher(_bytes())
         return matcher.consume_text(text) == len(text) and matcher.accepting
 
-    def matcher(self, vocabulary: Vocabulary) -> tuple[GrammarMatcher, float]:
+    def matcher(self, vocabulary: Vocabulary) -> tuple[TextMatcher, float]:
         """A matcher at the start, and the seconds its compilation took (0 when cached)."""
         engine, seconds = engine_for(self.grammar, vocabulary)
         return self.matcher_class(engine, vocabulary), seconds

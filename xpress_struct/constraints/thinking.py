@@ -16,13 +16,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xpress_struct.constraints.matcher import FreeMatcher, GrammarMatcher
+from xpress_struct.constraints.matcher import TextMatcher
 from xpress_struct.constraints.thinking_block import Place, Step, ThinkingBlock
 from xpress_struct.errors import DeadEndError
 
 __all__ = ["ThinkingMatcher"]
-
-AnswerMatcher = GrammarMatcher | FreeMatcher
 
 
 class ThinkingMatcher:
@@ -34,10 +32,10 @@ class ThinkingMatcher:
         bound: tokens in the block after which its end is forced.
     """
 
-    def __init__(self, block: ThinkingBlock, answer: AnswerMatcher, bound: int) -> None:
+    def __init__(self, block: ThinkingBlock, answer: TextMatcher, bound: int) -> None:
         self._block, self._start, self._bound = block, answer, bound
         self._places = [Place()]
-        self._answer: AnswerMatcher | None = None
+        self._answer: TextMatcher | None = None
         self._begins: dict[bytes, bool] = {}
 
     @property
@@ -130,7 +128,7 @@ class ThinkingMatcher:
         twin._answer = None if self._answer is None else self._answer.fork()
         return twin
 
-    def _in_gap(self, answer: AnswerMatcher) -> bool:
+    def _in_gap(self, answer: TextMatcher) -> bool:
         """True where a newline may still come that is not the answer's."""
         return self._places[-1].gap is not None and not answer.complete
 
