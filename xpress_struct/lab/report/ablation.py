@@ -1,4 +1,4 @@
-"""The charts of an experiment: a line for each way of refining, over the block length, a panel for the rest."""
+"""The charts of an experiment: a line for each way of refining, over block lengths, a panel for the rest."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Place = tuple[tuple[str, Any], ...]
 def roles(run: Run) -> tuple[str | None, str | None, list[str]]:
     """Which axis is x, which one makes the lines, which ones make the panels.
 
-    x is "block_length" where that varies, else the first axis of numbers, else the first; lines are "refine" where that varies, else
-    the next axis that varies.
+    x is "block_length" where that varies, else the first axis of numbers, else the first; lines are "refine"
+    where that varies, else the next axis that does.
     """
     axes = varied(run)
     numeric = [axis for axis in axes if all(type(value) in (int, float) for value in run.axes[axis])]
@@ -42,19 +42,24 @@ def ablation_sections(run: Run, mode: str) -> list[Section]:
     if x is None:
         return [slots_section([("All cells", cells)], f"{mode}-slots")]
     level = next((each for each in found if each.is_base and not each.cell), None)
-    spread = "Each point is the median over completed documents; the y axis begins at 0 and is the same in all panels."
-    per_forward = _panels(run, cells, level, lambda each: each.tokens_per_forward, f"{mode}-forward", "tokens per forward")
-    per_token = _panels(run, cells, level, lambda each: each.seconds_per_token, f"{mode}-token", "seconds per token")
+    spread = (
+        "Each point is the median over completed documents; the y axis begins at 0, the same in all panels."
+    )
+    per_forward = _panels(
+        run, cells, level, lambda each: each.tokens_per_forward, f"{mode}-forward", "tokens per forward"
+    )
+    per_token = _panels(
+        run, cells, level, lambda each: each.seconds_per_token, f"{mode}-token", "seconds per token"
+    )
     against = f" The dashed line, where it fits, is {baseline_label(run)}." if level else ""
     by_block = [axis for axis in [x, *others] if axis in varied(run)]
-    slots = [
-        (_title(place) or "All cells", _at(cells, place))
-        for place in _places(run, by_block)
-    ]
+    slots = [(_title(place) or "All cells", _at(cells, place)) for place in _places(run, by_block)]
     lines = roles(run)[1]
     return [
         Section("Tokens per forward", spread + against, "higher", per_forward),
-        Section("Seconds per token", "The whole call, prompt included. " + spread + against, "lower", per_token),
+        Section(
+            "Seconds per token", "The whole call, prompt included. " + spread + against, "lower", per_token
+        ),
         slots_section(slots, f"{mode}-slots", [lines] if lines else []),
     ]
 
@@ -73,20 +78,36 @@ def _panels(
     flat = figure(level) if level else None
     near = flat is not None and flat.middle <= FAR * reach
     reach = max(reach, flat.middle) if flat and near else reach
-    beyond = f" · {baseline_label(run)} {number(flat.middle)}, beyond the axis" if flat and not near else ""
+    beyond = f"; {baseline_label(run)}: {number(flat.middle)}, beyond the axis" if flat and not near else ""
     systems = list(dict.fromkeys(each.system.label for each in cells))
     panels = []
     for at, place in enumerate(_places(run, others)):
         here = _at(cells, place)
         drawn = []
         for system, line in product(systems, _places(run, [lines] if lines else [])):
-            values = [_middle(figure, _at([each for each in here if each.system.label == system], (*line, (x, value)))) for value in run.axes[x]]
-            label = ", ".join([*([system] if len(systems) > 1 or not lines else []), *(plain(value) for _, value in line)])
+            values = [
+                _middle(
+                    figure, _at([each for each in here if each.system.label == system], (*line, (x, value)))
+                )
+                for value in run.axes[x]
+            ]
+            label = ", ".join(
+                [*([system] if len(systems) > 1 or not lines else []), *(plain(value) for _, value in line)]
+            )
             drawn.append(Curve(label, values))
         counts = sorted({len(each.done) for each in here})
-        title = f"{_title(place) or 'All cells'} · {_range(counts)} documents a point{beyond}"
-        svg = curves(drawn, [plain(value) for value in run.axes[x]], name=f"{name}-{at}", title=title, x=x, y=y, reach=reach, level=(baseline_label(run), flat.middle) if flat and near else None)
-        panels.append(Panel(title, svg))
+        title, note = _title(place) or "All cells", f"{_range(counts)} documents a point{beyond}"
+        svg = curves(
+            drawn,
+            [plain(value) for value in run.axes[x]],
+            name=f"{name}-{at}",
+            title=title,
+            x=x,
+            y=y,
+            reach=reach,
+            level=(baseline_label(run), flat.middle) if flat and near else None,
+        )
+        panels.append(Panel(title, svg, note))
     return panels
 
 

@@ -45,7 +45,7 @@ def number(value: float) -> str:
 
 def share(value: float | None) -> str:
     """A share in per cent."""
-    return DASH if value is None else f"{100 * value:.0f} %"
+    return DASH if value is None else f"{100 * value:.0f}\u00a0%"
 
 
 def named(category: str) -> str:
@@ -98,7 +98,11 @@ def _ratio(summary: Summary) -> str:
 def _split(summary: Summary) -> str:
     whole = sum(summary.split.values())
     parts = sorted(summary.split.items(), key=lambda part: -part[1])
-    told = [f"{name} {100 * seconds / whole:.0f} %" for name, seconds in parts if whole and seconds >= 0.005 * whole]
+    told = [
+        f"{name} {100 * seconds / whole:.0f} %"
+        for name, seconds in parts
+        if whole and seconds >= 0.005 * whole
+    ]
     return ", ".join(told) or DASH
 
 
@@ -111,7 +115,7 @@ COLUMNS = (
     Column(
         "completed",
         "higher",
-        "documents that the system ended by itself, of all it was given; closed: ended by the library at the limit",
+        "documents that the system ended by itself, of all; closed: ended by the library at the limit",
         lambda summary: len(summary.done) if summary.rows else None,
         _docs,
     ),

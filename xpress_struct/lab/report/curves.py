@@ -74,7 +74,9 @@ def curves(
         if not points:
             continue
         tint = LINES[at % len(LINES)]
-        axes.plot(*zip(*points, strict=True), color=colour(tint), linewidth=2, dashes=DASHES[at % 4] or (None, None))
+        axes.plot(
+            *zip(*points, strict=True), color=colour(tint), linewidth=2, dashes=DASHES[at % 4] or (None, None)
+        )
         for place, value in points:
             gid = f"point-{at}-{place}"
             shown = share(value) if shares else number(value)
@@ -84,8 +86,16 @@ def curves(
         told.append(f"{line.label}: " + ", ".join(share(v) if shares else number(v) for _, v in points))
     unit = most * 1.05 / (HEIGHT - 60)
     places = separate([end[1] for end in ends], GAP * unit)
-    for (text, _, tint), place in zip(ends, places, strict=True):
-        axes.text(1.015, place, text, transform=axes.get_yaxis_transform(), va="center_baseline", fontsize=11.5, color=colour(tint))
+    for (text, _, tint), height in zip(ends, places, strict=True):
+        axes.text(
+            1.015,
+            height,
+            text,
+            transform=axes.get_yaxis_transform(),
+            va="center_baseline",
+            fontsize=11.5,
+            color=colour(tint),
+        )
     return to_svg(figure, name, f"{title}, {y} over {x}. {'; '.join(told)}", hints)
 
 

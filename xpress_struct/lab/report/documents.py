@@ -45,7 +45,12 @@ def documents(run: Run) -> list[Document]:
             made.sort(key=_origins, reverse=True)
             tasks = list(dict.fromkeys(row.task for each in made for row in each.rows if row.pieces))[:EACH]
             for task in tasks:
-                found += [_document(run, each, row) for each in made for row in each.rows if row.task == task and row.pieces]
+                found += [
+                    _document(run, each, row)
+                    for each in made
+                    for row in each.rows
+                    if row.task == task and row.pieces
+                ]
     return found
 
 

@@ -1,4 +1,4 @@
-"""From a matplotlib figure to SVG that lives in a page: its fonts, its colours by mode, hints on its marks."""
+"""From a matplotlib figure to SVG for a page: its fonts, its colours by mode, hints on its marks."""
 
 from __future__ import annotations
 

@@ -27,7 +27,11 @@ def markdown(run: Run) -> str:
             for category in categories:
                 parts += [f"### {named(category)}", _table(run, summaries(run, mode, category))]
         parts += _slots(run, summaries(run, mode))
-    parts += [*_failures(run), "## The run", "\n".join(f"* {name}: {_code(name, told)}" for name, told in about(run))]
+    parts += [
+        *_failures(run),
+        "## The run",
+        "\n".join(f"* {name}: {_code(name, told)}" for name, told in about(run)),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -72,7 +76,9 @@ def _table(run: Run, found: Sequence[Summary]) -> str:
             why = _cell(summary.why_empty or "")
             lines.append(f"| {name} | {why} |" + f" {DASH} |" * (len(COLUMNS) - 1))
         else:
-            lines.append(f"| {name} | " + " | ".join(_cell(column.text(summary)) for column in COLUMNS) + " |")
+            lines.append(
+                f"| {name} | " + " | ".join(_cell(column.text(summary)) for column in COLUMNS) + " |"
+            )
     return "\n".join(lines)
 
 
@@ -88,7 +94,10 @@ def _slots(run: Run, found: Sequence[Summary]) -> list[str]:
     ]
     if not lines:
         return []
-    return ["Accepted of proposed by slot, as far as a slot was proposed ten times:\n\n| system | slot 1, 2, ... |\n|---|---|\n" + "\n".join(lines)]
+    return [
+        "Accepted of proposed by slot, as far as a slot was proposed ten times:\n\n"
+        "| system | slot 1, 2, ... |\n|---|---|\n" + "\n".join(lines)
+    ]
 
 
 def _failures(run: Run, heading: str = "## Failed") -> list[str]:

@@ -92,13 +92,13 @@ def _bench_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
     cards = [Card("valid documents", share(best.valid), f"of {len(best.rows)}; {against}")]
     if best.ratio:
         note = f"tokens per second of {name}, median of {best.ratio.n} documents that both ended"
-        cards.append(Card("speed", f"{number(best.ratio.middle)}×", f"{note}; 10 to 90 %: {_between(best.ratio)}"))
+        cards.append(
+            Card("speed", f"{number(best.ratio.middle)}×", f"{note}; 10 to 90 %: {_between(best.ratio)}")
+        )
     if best.tokens_per_forward:
-        note = f"median of {best.tokens_per_forward.n} documents; 10 to 90 %: {_between(best.tokens_per_forward)}"
-        cards.append(Card("tokens per forward", number(best.tokens_per_forward.middle), note))
+        cards.append(_card("tokens per forward", best.tokens_per_forward))
     if best.seconds:
-        note = f"median of {best.seconds.n} completed documents; 10 to 90 %: {_between(best.seconds)}"
-        cards.append(Card("seconds per document", number(best.seconds.middle), note))
+        cards.append(_card("seconds per document", best.seconds))
     return f"The fastest of ours, {best.system.label}", cards
 
 
@@ -106,7 +106,9 @@ def _experiment_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
     """The best cells."""
     axes = varied(run)
     cards: list[Card] = []
-    forward = [(each.tokens_per_forward.middle, each) for each in found if each.cell and each.tokens_per_forward]
+    forward = [
+        (each.tokens_per_forward.middle, each) for each in found if each.cell and each.tokens_per_forward
+    ]
     token = [(each.seconds_per_token.middle, each) for each in found if each.cell and each.seconds_per_token]
     if forward:
         value, each = max(forward, key=lambda pair: pair[0])
@@ -115,6 +117,11 @@ def _experiment_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
         value, each = min(token, key=lambda pair: pair[0])
         cards.append(Card("least seconds per token", number(value), label(each, axes)))
     return "The best cells", cards
+
+
+def _card(name: str, found: Spread) -> Card:
+    note = f"median of {found.n} completed documents; 10 to 90 %: {_between(found)}"
+    return Card(name, number(found.middle), note)
 
 
 def _between(found: Spread) -> str:

@@ -1,4 +1,4 @@
-"""A run's folder, read and checked: `run.json` (what was run, where) and `rows.jsonl` (a document by line)."""
+"""A run's folder, read and checked: `run.json` (what ran, and where) and `rows.jsonl` (a document a line)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def read_run(folder: str | Path) -> Run:
     """Reads a run's folder.
 
     Raises:
-        ArgumentError: a file is missing or is not what the format says; the message names file, line and field.
+        ArgumentError: a file is missing or is not what the format says; the message names the place.
     """
     folder = Path(folder)
     about = _json(_text(folder / "run.json"), "run.json")
@@ -135,7 +135,7 @@ def _row(found: dict[str, Any], where: str, *, cells: bool) -> Row:
     pieces = _take(found, "pieces", (list, type(None)), where) or []
     for piece in pieces:
         if not (isinstance(piece, list) and len(piece) == 2 and piece[1] in ORIGINS):
-            raise ArgumentError(f"{where}: {piece!r} in \"pieces\" is not [text, one of {', '.join(ORIGINS)}].")
+            raise ArgumentError(f'{where}: {piece!r} in "pieces" is not [text, one of {", ".join(ORIGINS)}].')
     plain = {name: _take(found, name, str, where) for name in ("system", "task", "category", "mode")}
     flags = {name: _take(found, name, bool, where) for name in ("completed", "closed", "valid")}
     counts = {name: _take(found, name, int, where) for name in ("tokens", "forwards", "proposed", "accepted")}
