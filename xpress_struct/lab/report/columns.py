@@ -56,6 +56,8 @@ def named(category: str) -> str:
 def label(summary: Summary, axes: Sequence[str] = ()) -> str:
     """Name of a system, with its place on those axes of the experiment."""
     base = f"{summary.system.label} (baseline)" if summary.is_base else summary.system.label
+    if summary.system.error is not None and summary.rows:
+        base += " (failed on the way)"
     told = ", ".join(f"{axis} {plain(summary.cell[axis])}" for axis in axes if axis in summary.cell)
     return f"{base}: {told}" if told else base
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -39,12 +40,12 @@ def page(run: Run) -> str:
         lstrip_blocks=True,
     )
     environment.filters["raw"] = Markup
-    source = environment.loader.get_source  # type: ignore[union-attr]
+    templates = files("xpress_struct.lab.report") / "templates"
     sections = bench_sections if run.kind == "bench" else ablation_sections
     return environment.get_template("page.html").render(
         run=run,
-        style=Markup(css() + source(environment, "page.css")[0]),
-        script=Markup(source(environment, "page.js")[0]),
+        style=Markup(css() + (templates / "page.css").read_text(encoding="utf-8")),
+        script=Markup((templates / "page.js").read_text(encoding="utf-8")),
         machine=machine_line(run),
         about=about(run),
         how=how(run),
@@ -65,8 +66,8 @@ def _view(run: Run, mode: str, sections: list[Any]) -> dict[str, Any]:
         groups.insert(0, ("All", None))
     axes = varied(run)
     rows = [
-        {"category": title, "first": at == 0, "name": label(each, axes), "summary": each}
-        for at, (title, category) in enumerate(groups)
+        {"category": title, "name": label(each, axes), "summary": each}
+        for title, category in groups
         for each in summaries(run, mode, category)
     ]
     title, cards = (_bench_cards if run.kind == "bench" else _experiment_cards)(run, summaries(run, mode))
@@ -99,7 +100,7 @@ def _bench_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
         cards.append(_card("tokens per forward", best.tokens_per_forward))
     if best.seconds:
         cards.append(_card("seconds per document", best.seconds))
-    return f"The fastest of ours, {best.system.label}", cards
+    return f"The fastest of ours, {best.system.label}" if best.ratio else best.system.label, cards
 
 
 def _experiment_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
