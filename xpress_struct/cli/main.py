@@ -20,6 +20,7 @@ from xpress_struct.cli.commands import (
     run_regex,
     run_sql,
 )
+from xpress_struct.cli.report import add_report
 from xpress_struct.cli.serve import add_serve
 from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.set_defaults(run=run_compile)
     add_train(commands)
     add_serve(commands)
+    add_report(commands)
     return parser
 
 
