@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from xpress_struct import __version__
+from xpress_struct.cli.check import add_check
 from xpress_struct.cli.commands import (
     run_choice,
     run_code,
@@ -21,6 +22,7 @@ from xpress_struct.cli.commands import (
     run_sql,
 )
 from xpress_struct.cli.serve import add_serve
+from xpress_struct.cli.simulate import add_simulate
 from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
 
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        given.run(given)
+        code = given.run(given)
     except IncompleteOutputError as error:
         print(f"incomplete: {error}", file=sys.stderr)
         return INCOMPLETE
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of stdout went away; nothing more can be told to it.
         sys.stderr.close()
         return BAD_INPUT
-    return OK
+    return code or OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
     compile_.set_defaults(run=run_compile)
     add_train(commands)
     add_serve(commands)
+    add_simulate(commands)
+    add_check(commands)
     return parser
 
 
