@@ -115,6 +115,6 @@ def _costs(given: argparse.Namespace) -> list[RoundCosts]:
 
 def _numbers(name: str, text: str, kind: type[T]) -> list[T]:
     try:
-        return [kind(part) for part in text.split(",")]  # type: ignore[call-arg]
+        return [kind(part) for part in text.split(",")]
     except ValueError:
         raise ArgumentError(f"{name} {text!r}: numbers with commas between them.") from None

@@ -1,8 +1,8 @@
 """The refiner that blog posts describe, to show that `check` finds it. LOSSY: never a way of decoding.
 
 It keeps a drafted token when the target gives it at least tau, draws another from the target where it does
-not, and goes on with the next drafted token. Kept tokens are the drafter's, not the target's, and what follows
-a redrawn token was scored behind the one that it replaced. xPress (arXiv 2608.02438) does neither.
+not, and goes on with the next drafted token. Kept tokens are the drafter's, not the target's, and what
+follows a redrawn token was scored behind the one that it replaced. xPress (arXiv 2608.02438) does neither.
 """
 
 from __future__ import annotations

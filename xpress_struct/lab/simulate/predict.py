@@ -28,12 +28,13 @@ def expected_tokens(acceptance: float, length: int) -> float:
 
 def tokens_from_curve(curve: Sequence[float]) -> float:
     """Tokens of a round whose slot k stands with probability curve[k] once those before it stand."""
-    return 1.0 + float(sum(accumulate(curve, mul)))
+    standing: list[float] = list(accumulate(curve, mul))
+    return 1.0 + sum(standing)
 
 
 def mean_acceptance(curve: Sequence[float]) -> float:
     """The one probability that stands for a curve: guesses that stand, by guesses that are reached."""
-    standing = list(accumulate(curve, mul))
+    standing: list[float] = list(accumulate(curve, mul))
     reached = sum([1.0, *standing[:-1]])
     return sum(standing) / reached
 

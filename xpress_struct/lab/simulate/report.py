@@ -35,9 +35,9 @@ def as_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
         f"tables of {recipe.vocabulary} tokens, temperature {recipe.temperature:g}, seed {experiment.seed}; "
         f"{experiment.rounds} rounds a row",
         *(_costs_line(costs) for costs in experiment.costs),
-        "accept: probability that a reached guess stands. formula: (1 - a^(K+1)) / (1 - a). curve: products of",
-        "the acceptance by slot, from other rounds than tok/round. bound: at least so many, by (1-TV)/(1+TV).",
-        "speed: against no drafter. needs: acceptance at which K pays. best K, pays to: by the curve, up to K.",
+        "accept: probability that a reached guess stands. formula: (1 - a^(K+1)) / (1 - a). curve: products",
+        "of the acceptance by slot, from other rounds. bound: at least so many, by (1 - TV) / (1 + TV).",
+        "speed: against no drafter. needs: acceptance at which K pays. best K, pays to: by the curve.",
     ]
     return "\n".join([*head, "", *_aligned(rows), "", _errors_line(outcomes)])
 
