@@ -1,4 +1,4 @@
-"""`check` passes what is lossless and fails what is not: biased rules, biased drafts, the threshold refiner."""
+"""`check` passes what is lossless and fails what is not: biased rules and drafts, the threshold refiner."""
 
 from __future__ import annotations
 
@@ -83,6 +83,8 @@ class CutByDrawn:
 
     def propose(self, output, room, matcher, noise, drafted=0):
         draft = self._inner.propose(output, room, matcher, noise, drafted)
+        if draft.q is None:
+            return draft
         stop = [slot for slot, token in enumerate(draft.tokens) if draft.q[slot][token] < 0.4]
         keep = stop[0] if stop else len(draft.tokens)
         return draft._replace(tokens=draft.tokens[:keep], q=draft.q[:keep] if keep else None)
@@ -122,7 +124,8 @@ def test_long_outputs_are_compared():
             model, prompt, constraint, Ask("coupled", ask.temperature / 4, ask.max_new_tokens, ask.seed)
         )
 
-    report = check(PAIR, decode=colder, rules=("token",), **SHORT | {"samples": 1, "temperature": 2.0})
+    longer = {"samples": 1, "long_samples": 40, "horizon": 10, "temperature": 2.0}
+    report = check(PAIR, decode=colder, rules=("token",), **SHORT | longer)
     assert verdicts(report, "n-grams") == {"n-grams: token": "fail"}, str(report)
 
 

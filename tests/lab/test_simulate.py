@@ -71,7 +71,7 @@ def test_coupled_match_is_the_share_of_equal_draws():
 @pytest.mark.parametrize("rule", ["coupled", "token", "block"])
 @pytest.mark.parametrize("divergence", [0.1, 0.3])
 def test_prediction_and_measurement_agree(rule, divergence):
-    """Tokens by round are within 10 % of what the acceptance curve of other rounds predicts, however refined."""
+    """Tokens by round are within 10 % of what the acceptance curve of other rounds predicts."""
     experiment = Experiment(SMALL, (5,), (divergence,), (2,), (rule,), rounds=250)
     for outcome in simulate(experiment):
         assert outcome.from_curve == pytest.approx(outcome.tokens, rel=0.1), outcome

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, cast
 
 from xpress_struct.constraints.regex import regex
 from xpress_struct.drafting.loading import as_drafter
@@ -32,6 +33,7 @@ _LONG = "[a-f ]{200}"
 _NODES = 96
 # Of the time: equal ids and masks, then short samples; the rest is for the long ones.
 _SHORT_SHARE = 0.5
+_OTHER_SEEDS = 1_000_000
 
 
 def check(
@@ -90,45 +92,82 @@ def check(
     until = started + 60 * minutes
     given = _PROMPTS if prompts is None else prompts
     ids = [_ids(model, prompt, raw=prompts is None) for prompt in given]
-    sections: list[Section] = []
-
-    def add(found: Section) -> None:
-        sections.append(found)
-        progress(found)
-
-    letters = regex(_LONG)
-    cases = [Case(prompt, constraint) for prompt in ids for constraint in (None, letters)]
-    for rule in rules:
-        heats = (0.0, temperature) if rule == "coupled" else (0.0,)
-        some = cases if rule == "coupled" else cases[1:2]
-        asks = [Ask(rule, heat, horizon, seed) for heat in heats]
-        add(check_equal_ids(model, decode, some, asks, f"equal ids: {rule}"))
-    masks = SCHEMAS if schemas is None else schemas
-    for section in check_soundness(model, decode, ids[0], masks, outputs=3, max_new_tokens=64, seed=seed):
-        add(section)
-
-    drawn: list[Rule] = [rule for rule in rules if rule != "coupled"]
-    if drawn:
-        level = alpha / (2 * len(drawn) + 1)
-        remembers = recalling(model)
-        numbers, digits = _ids(model, _NUMBERS, raw=True), regex(_SHORT)
-        tree = short_tree(remembers, numbers, digits, 1.0, _SHORT_TOKENS, _NODES)
-        tests: list[tuple[str, Rule, Decode]] = [("no drafter", "coupled", plain)]
-        tests += [(rule, rule, decode) for rule in drawn]
-        middle = time.perf_counter() + _SHORT_SHARE * max(0.0, until - time.perf_counter())
-        for place, (name, rule, how) in enumerate(tests):
-            ask = Ask(rule, 1.0, _SHORT_TOKENS, seed)
-            draws = Draws(samples, _share(middle, len(tests) - place), seed)
-            add(check_short(remembers, how, numbers, digits, tree, ask, draws, level, f"chi-square: {name}"))
-        ask = Ask("coupled", temperature, horizon, seed)
-        draws = Draws(long_samples, _share(until, len(drawn) + 1), seed + 1_000_000)
-        theirs = sample(remembers, plain, ids[-1], letters, ask, draws)
-        for place, rule in enumerate(drawn):
-            draws = Draws(long_samples, _share(until, len(drawn) - place), seed)
-            asked = Ask(rule, temperature, horizon, seed)
-            mine = sample(remembers, decode, ids[-1], letters, asked, draws)
-            add(check_long(mine, theirs, level, f"n-grams: {rule}"))
+    if not ids:
+        raise ArgumentError("prompts: give one or more, or None.")
+    exact = _exact(model, decode, ids, schemas, rules, temperature, horizon, seed)
+    drawn = [rule for rule in rules if rule != "coupled"]
+    level = alpha / (2 * len(drawn) + 1)
+    budget = _Budget(until, samples, long_samples)
+    sampled = _sampled(model, decode, ids[-1], drawn, temperature, horizon, seed, level, budget)
+    sections = []
+    for section in chain(exact, sampled if drawn else ()):
+        sections.append(section)
+        progress(section)
     return CheckReport(sections, alpha, subject, time.perf_counter() - started)
+
+
+def _exact(
+    model: Model,
+    decode: Decode,
+    prompts: Sequence[tuple[int, ...]],
+    schemas: Mapping[str, Any] | None,
+    rules: Sequence[Rule],
+    temperature: float,
+    horizon: int,
+    seed: int,
+) -> Iterator[Section]:
+    """The tests that one violation fails."""
+    cases = [Case(prompt, constraint) for prompt in prompts for constraint in (None, regex(_LONG))]
+    for rule in rules:
+        coupled = rule == "coupled"
+        heats = (0.0, temperature) if coupled else (0.0,)
+        asks = [Ask(rule, heat, horizon, seed) for heat in heats]
+        yield check_equal_ids(model, decode, cases if coupled else cases[1:2], asks, f"equal ids: {rule}")
+    masks = SCHEMAS if schemas is None else schemas
+    yield from check_soundness(model, decode, prompts[0], masks, outputs=3, max_new_tokens=64, seed=seed)
+
+
+class _Budget(NamedTuple):
+    until: float
+    samples: int
+    long_samples: int
+
+    def short(self, parts: int, since: float) -> float:
+        """The moment at which the first of so many short tests that are left is over."""
+        return _share(since + _SHORT_SHARE * max(0.0, self.until - since), parts)
+
+
+def _sampled(
+    model: Model,
+    decode: Decode,
+    prompt: Sequence[int],
+    rules: Sequence[Rule],
+    temperature: float,
+    horizon: int,
+    seed: int,
+    level: float,
+    budget: _Budget,
+) -> Iterator[Section]:
+    """The statistical tests, each at this level."""
+    remembers = recalling(model)
+    numbers, digits, letters = _ids(model, _NUMBERS, raw=True), regex(_SHORT), regex(_LONG)
+    tree = short_tree(remembers, numbers, digits, 1.0, _SHORT_TOKENS, _NODES)
+    tests: list[tuple[str, Rule, Decode]] = [("no drafter", "coupled", plain)]
+    tests += [(rule, rule, decode) for rule in rules]
+    since = time.perf_counter()
+    for place, (name, rule, how) in enumerate(tests):
+        ask = Ask(rule, 1.0, _SHORT_TOKENS, seed)
+        draws = Draws(budget.samples, budget.short(len(tests) - place, since), seed)
+        yield check_short(remembers, how, numbers, digits, tree, ask, draws, level, f"chi-square: {name}")
+    # Other seeds than those of the outputs that they are compared with.
+    draws = Draws(budget.long_samples, _share(budget.until, len(rules) + 1), seed + _OTHER_SEEDS)
+    ask = Ask("coupled", temperature, horizon, seed)
+    theirs = sample(remembers, plain, prompt, letters, ask, draws)
+    for place, rule in enumerate(rules):
+        draws = Draws(budget.long_samples, _share(budget.until, len(rules) - place), seed)
+        ask = Ask(rule, temperature, horizon, seed)
+        mine = sample(remembers, decode, prompt, letters, ask, draws)
+        yield check_long(mine, theirs, level, f"n-grams: {rule}")
 
 
 def _share(until: float, parts: int) -> float:
