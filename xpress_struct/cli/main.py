@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from xpress_struct import __version__
+from xpress_struct.cli.check import add_check
 from xpress_struct.cli.commands import (
     run_choice,
     run_code,
@@ -22,6 +23,7 @@ from xpress_struct.cli.commands import (
 )
 from xpress_struct.cli.report import add_report
 from xpress_struct.cli.serve import add_serve
+from xpress_struct.cli.simulate import add_simulate
 from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
 
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        given.run(given)
+        code = given.run(given)
     except IncompleteOutputError as error:
         print(f"incomplete: {error}", file=sys.stderr)
         return INCOMPLETE
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of stdout went away; nothing more can be told to it.
         sys.stderr.close()
         return BAD_INPUT
-    return OK
+    return code or OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,6 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     add_train(commands)
     add_serve(commands)
     add_report(commands)
+    add_simulate(commands)
+    add_check(commands)
     return parser
 
 
