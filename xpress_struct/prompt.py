@@ -127,37 +127,65 @@ def with_schema(prompt: Prompt, schema: Any) -> Prompt:
 
 def compact_schema(schema: Any) -> Any:
     """The schema as a model reads it best: local references inlined where they do not recur, and
-    without what only tools need (titles, `$schema`, ids, closed objects). Descriptions stay."""
-    return _compact(schema, schema, ())
+    without what only tools need (titles, `$schema`, ids, closed objects). Descriptions stay.
+
+    Where inlining would make it much longer (definitions that name each other twice double at each
+    step), the references stay.
+    """
+    room = _GROWS_BY * len(json.dumps(schema)) + _ALWAYS_INLINED
+    try:
+        return _Compactor(schema, room).compact(schema, ())
+    except _TooLongError:
+        return _Compactor(schema, None).compact(schema, ())
 
 
-def _compact(node: Any, root: Any, inside: tuple[str, ...]) -> Any:
-    if isinstance(node, list):
-        return [_compact(item, root, inside) for item in node]
-    if not isinstance(node, dict):
-        return node
-    reference = node.get("$ref")
-    if isinstance(reference, str) and reference not in inside:
-        target = _local(root, reference)
-        if isinstance(target, dict):
-            siblings = {key: value for key, value in node.items() if key != "$ref"}
-            inlined = _compact({**target, **siblings}, root, (*inside, reference))
-            # A definition that recurs must stay where its inner reference finds it.
-            if reference not in json.dumps(inlined):
-                return inlined
-    kept: dict[str, Any] = {}
-    for key, value in node.items():
-        if key in _FOR_TOOLS or (key, value) == ("additionalProperties", False):
-            continue
-        if key in ("properties", "patternProperties", "$defs", "definitions"):
-            value = {name: _compact(part, root, inside) for name, part in value.items()}
-        elif key not in ("const", "enum", "default", "examples"):
-            value = _compact(value, root, inside)
-        kept[key] = value
-    for key in ("$defs", "definitions"):
-        if key in kept and f'"#/{key}/' not in json.dumps(kept):
-            del kept[key]
-    return kept
+_GROWS_BY, _ALWAYS_INLINED = 2, 4000
+
+
+class _TooLongError(Exception):
+    """The inlined definitions leave no room."""
+
+
+class _Compactor:
+    """Compacts a schema; inlines definitions of `room` characters in all, or none."""
+
+    def __init__(self, root: Any, room: int | None) -> None:
+        self._root, self._room = root, room
+
+    def compact(self, node: Any, inside: tuple[str, ...]) -> Any:
+        if isinstance(node, list):
+            return [self.compact(item, inside) for item in node]
+        if not isinstance(node, dict):
+            return node
+        reference = node.get("$ref")
+        if self._room is not None and isinstance(reference, str) and reference not in inside:
+            target = _local(self._root, reference)
+            if isinstance(target, dict):
+                self._take(target)
+                siblings = {key: value for key, value in node.items() if key != "$ref"}
+                inlined = self.compact({**target, **siblings}, (*inside, reference))
+                # A definition that recurs must stay where its inner reference finds it.
+                if reference not in json.dumps(inlined):
+                    return inlined
+        kept: dict[str, Any] = {}
+        for key, value in node.items():
+            if key in _FOR_TOOLS or (key, value) == ("additionalProperties", False):
+                continue
+            if key in ("properties", "patternProperties", "$defs", "definitions"):
+                value = {name: self.compact(part, inside) for name, part in value.items()}
+            elif key not in ("const", "enum", "default", "examples"):
+                value = self.compact(value, inside)
+            kept[key] = value
+        for key in ("$defs", "definitions"):
+            if key in kept and f'"#/{key}/' not in json.dumps(kept):
+                del kept[key]
+        return kept
+
+    def _take(self, definition: Any) -> None:
+        assert self._room is not None
+        self._room -= len(json.dumps(definition))
+        if self._room < 0:
+            raise _TooLongError
 
 
 _FOR_TOOLS = {"title", "$schema", "$id", "id", "$comment"}

@@ -12,6 +12,7 @@ from tests.api.tiny import CHATML, THINKING, byte_level, metaspace, says, script
 from tests.stubs import constant, label, stub_model
 from xpress_struct.errors import ArgumentError
 from xpress_struct.model import Model
+from xpress_struct.prompt import compact_schema
 
 PLAIN = byte_level()
 CHAT = byte_level(CHATML)
@@ -307,3 +308,12 @@ def test_generate_appends_nothing() -> None:
     model = answering(CHAT)
     model.generate("Where?", xs.json_schema(SCHEMA))
     assert "capital" not in CHAT.decode(model.target.seen[0][0])
+
+
+def test_definitions_that_double_stay_references() -> None:
+    """Each of 40 definitions names the next twice: 2**40 copies if inlined; a few are inlined."""
+    pair = {f"d{i}": {"items": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)}
+    schema = {"$ref": "#/$defs/d0", "$defs": pair | {"d40": {"type": "string"}}}
+    assert compact_schema(schema) == schema
+    few = {"properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"type": "string", "title": "T"}}}
+    assert compact_schema(few) == {"properties": {"a": {"type": "string"}}}
