@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from xpress_struct import __version__
+from xpress_struct.cli.bench import add_bench
 from xpress_struct.cli.commands import (
     run_choice,
     run_code,
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.set_defaults(run=run_compile)
     add_train(commands)
     add_serve(commands)
+    add_bench(commands)
     return parser
 
 

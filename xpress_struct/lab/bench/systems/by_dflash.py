@@ -1,0 +1,97 @@
+"""The loop of PyPI's `dflash` with our drafter: its backbone, base logits alone, unconstrained.
+
+Its loop knows no reduced draft vocabulary and no head: it drafts over the whole vocabulary by the target's
+own output. It ends at an end token only, so that an answer which a stop text would end runs on to the limit.
+"""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from typing import Any
+
+import torch
+
+from xpress_struct.errors import ArgumentError
+from xpress_struct.lab.bench.meter import GREEDY, Answer, Draw
+from xpress_struct.lab.bench.systems.ours import diffusion_of
+from xpress_struct.lab.bench.systems.plain import Plain, Setting
+from xpress_struct.lab.bench.tasks.task import Task, prompt_ids
+
+__all__ = ["DFlash"]
+
+
+class DFlash(Plain):
+    """`DFlashDraftModel` of the package, with the weights of our drafter's backbone."""
+
+    name = "dflash"
+    label = "dflash loop, our drafter"
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        from dflash.model import DFlashDraftModel, dflash_generate
+
+        trained = diffusion_of(setting.drafter)
+        if trained is None:
+            raise ArgumentError("It needs a trained block-diffusion drafter: pass --drafter.")
+        weights = trained.weights
+        if weights.config.predicts_next or weights.lm_head is not None:
+            raise ArgumentError(
+                "dflash has no drafters whose anchor predicts, and none with a head of its own."
+            )
+        self.generate = dflash_generate
+        self.draft = DFlashDraftModel(_config(weights.config)).eval()
+        self.draft.load_state_dict(weights.backbone.state_dict())
+        self.draft.to(weights.backbone.fc.weight)
+        self.spent, self._began = 0.0, 0.0
+        self.draft.register_forward_pre_hook(self._before)
+        self.draft.register_forward_hook(self._after)
+
+    def run(self, task: Task, draw: Draw = GREEDY) -> Answer:
+        prompt = prompt_ids(task, self.model)
+        torch.manual_seed(draw.seed)
+        self.spent = 0.0
+        output = self.generate(
+            self.draft,
+            target=self.hf,
+            input_ids=torch.tensor([prompt], device=self.hf.device),
+            max_new_tokens=self.setting.limit,
+            stop_token_ids=self.ends,
+            temperature=draw.temperature,
+        )
+        ended_at = time.perf_counter()
+        answer = self.answer(task, output[0, len(prompt) :].tolist(), ended_at)
+        answer.draft_s = self.spent
+        self.count(answer)
+        return answer
+
+    def count(self, answer: Answer) -> None:
+        meter = self.setting.meter
+        if meter is not None:
+            answer.proposed = sum(length - 1 for length in meter.lengths[1:])
+            answer.accepted = max(0, len(answer.ids) - meter.forwards)
+
+    def _before(self, *_: Any) -> None:
+        self._began = time.perf_counter()
+
+    def _after(self, *_: Any) -> None:
+        self.spent += time.perf_counter() - self._began
+
+
+def _config(ours: Any) -> Any:
+    """Our config as the package reads it."""
+    config = deepcopy(ours.layers)
+    config.num_target_layers = 0  # read only where no taps are told
+    config.block_size = ours.block_size
+    config.dflash_config = {
+        "target_layer_ids": list(ours.taps),
+        "mask_token_id": ours.mask_token_id,
+        "input_embedding_scale": ours.embedding_scale,
+        "output_multiplier": ours.output_multiplier,
+        "final_logit_softcapping": ours.logit_softcap,
+    }
+    if ours.sliding_is_causal == ours.full_is_causal:
+        config.is_causal = ours.full_is_causal
+    elif ours.full_is_causal:
+        raise ArgumentError("dflash has no drafters whose full attention is causal and whose sliding is not.")
+    return config
