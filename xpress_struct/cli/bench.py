@@ -46,7 +46,9 @@ def add_bench(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--max-new-tokens", type=int, default=96, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample and the draws")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of torch; default: 1")
-    parser.add_argument("--minutes", type=float, metavar="N", help="begin no document after so long")
+    parser.add_argument(
+        "--minutes", type=float, default=20.0, metavar="N", help="begin no document after so long; 0: run all"
+    )
     parser.add_argument(
         "--compile-timeout", type=float, default=30.0, metavar="S", help="seconds for an index of Outlines"
     )

@@ -21,6 +21,7 @@ from xpress_struct.cli.commands import (
     run_regex,
     run_sql,
 )
+from xpress_struct.cli.experiment import add_experiment
 from xpress_struct.cli.serve import add_serve
 from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
@@ -107,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     add_train(commands)
     add_serve(commands)
     add_bench(commands)
+    add_experiment(commands)
     return parser
 
 

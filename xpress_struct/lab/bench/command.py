@@ -43,7 +43,7 @@ class BenchOptions:
     max_new_tokens: int = 96
     seed: int = 0
     threads: int = 1
-    minutes: float | None = None
+    minutes: float = 20.0
     compile_timeout: float = 30.0
     gguf: str | None = None
     out: str | None = None
@@ -114,7 +114,7 @@ def run_bench(options: BenchOptions, command: str, model: Model | None = None) -
         ],
     }
     write_run(folder, run)
-    seconds = None if options.minutes is None else 60 * options.minutes
+    seconds = 60 * options.minutes if options.minutes else None
     bench = Bench(setting, tasks, systems, options.modes, options.temperature, options.seed, seconds)
     bench.prepare()
     rows: list[Row] = []
@@ -157,8 +157,9 @@ def model_facts(model: Model) -> dict[str, Any]:
     """The model, as `run.json` tells it."""
     weights: Any = model.target.model  # type: ignore[attr-defined]
     first = next(weights.parameters())
+    name = str(getattr(weights.config, "name_or_path", ""))
     return {
-        "name": str(getattr(weights.config, "name_or_path", "")) or type(weights).__name__,
+        "name": Path(name).name if Path(name).is_absolute() else name or type(weights).__name__,
         "dtype": str(first.dtype).removeprefix("torch."),
         "parameters": sum(each.numel() for each in weights.parameters()),
     }

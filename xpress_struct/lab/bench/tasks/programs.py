@@ -48,8 +48,8 @@ def start_of(row: Mapping[str, Any]) -> str:
 def code_task(row: Mapping[str, Any]) -> Task:
     """A task from a row with id, prompt, test, entry_point and kind.
 
-    A "completion" goes on with the beginning of a function. An "instruction" asks for a function in words, and
-    is answered by a module in a Markdown fence.
+    A "completion" goes on with the beginning of a function. An "instruction" asks for one in words, and is
+    answered by a module in a Markdown fence.
     """
     start = start_of(row)
     grade = partial(_passes, start, row["test"], row.get("entry_point")) if row.get("test") else None
