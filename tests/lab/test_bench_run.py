@@ -152,20 +152,22 @@ def test_bench(tmp_path: Path, reported: list[Path], capsys: pytest.CaptureFixtu
     rows = [{"id": f"x{i}", "kind": "k", "instruction": "ask", "prompt": f"abc {i}"} for i in range(2)]
     tasks.write_text("\n".join(map(json.dumps, rows)))
     options = BenchOptions(
-        tasks=[str(tasks)], peers="plain,plain-lookup", max_new_tokens=64, out=str(tmp_path / "out")
+        tasks=[str(tasks)],
+        peers="plain-lookup,plain",
+        ours="none,refined,all",
+        max_new_tokens=12,
+        out=str(tmp_path / "out"),
     )
     folder = run_bench(options, "xpress-struct bench", helped())
     run, found = read_run(folder), mend(folder)
     assert run is not None and run["kind"] == "bench" and run["baseline"] == "plain"
     assert {each["name"]: each["error"] for each in run["systems"]} == dict.fromkeys(
-        ["plain", "plain-lookup", "ours-none", "ours-lookup", "ours-diffusion", "ours-refined", "ours-all"]
+        ["plain", "plain-lookup", "ours-none", "ours-refined", "ours-all"]
     )
-    assert len(found) == 3 * 7 and {row["mode"] for row in found} == {"greedy", "sampled"}
+    assert len(found) == 3 * 5 and {row["mode"] for row in found} == {"greedy", "sampled"}
     assert all(row["tokens"] and row["forwards"] and not row["error"] for row in found)
     for row in found:
         assert sum(row["split"].values()) == pytest.approx(row["seconds"], abs=1e-3)
-    greedy = {row["text"] for row in found if row["mode"] == "greedy" and row["task"] == "x0"}
-    assert len(greedy) == 1
     assert run["settings"]["equal_ids"] == {"compared": 3, "equal": 3}
     assert reported == [folder]
     last = capsys.readouterr().out.strip().splitlines()[-1]

@@ -96,7 +96,7 @@ def test_a_query_is_judged() -> None:
     row = own_queries()[0]
     task = query_task(row)
     assert task.problem(row["query"]) is None and task.grade is not None and task.grade(row["query"])
-    assert "no such column" in str(task.problem("SELECT nothing FROM recipe"))
+    assert "no such column" in str(task.problem("SELECT nobody FROM recipe"))
     assert not task.grade("SELECT name FROM recipe")
 
 

@@ -112,7 +112,7 @@ def test_experiment(tmp_path: Path, no_report: None, capsys: pytest.CaptureFixtu
     assert run["axes"]["block_length"] == [None, 2, 64]
     assert len(rows) == 14 and len({(row["cell_id"], row["task"]) for row in rows}) == 14
     failed = {row["cell_id"] for row in rows if row["error"]}
-    assert failed == {f"drafter=model block_length=64 refine={kind}" for kind in ("none", "parallel")}
+    assert failed == {f"drafter=model refine={kind} block_length=64" for kind in ("none", "parallel")}
     texts = {(row["task"], row["text"]) for row in rows if not row["error"]}
     assert len(texts) == 2
     last = capsys.readouterr().out.strip().splitlines()[-1]

@@ -6,7 +6,7 @@ The first line has the word to say at the end, then seconds of processor time, b
 import os
 import sys
 
-_REFUSED = (
+_REFUSED: tuple[str, ...] = (
     "os.fork",
     "os.forkpty",
     "os.exec",
@@ -25,7 +25,15 @@ _REFUSED = (
     "resource.setrlimit",
     "resource.prlimit",
 )
-_CHANGES = ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate")
+_CHANGES: tuple[str, ...] = (
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.mkdir",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+)
 _CHANGES += ("os.chmod", "os.chown", "os.chdir", "shutil.", "os.utime", "os.setxattr")
 
 

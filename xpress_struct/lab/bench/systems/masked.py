@@ -43,7 +43,7 @@ class LLGuidance(Plain):
         from llguidance import LLMatcher
 
         if task.schema is not None:
-            layout = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+            layout: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
             matcher = self._matcher(
                 LLMatcher.grammar_from_json_schema(json.dumps(task.schema), overrides=layout)
             )

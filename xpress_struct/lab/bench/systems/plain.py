@@ -53,7 +53,8 @@ class Plain:
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.model = setting, setting.model
-        self.hf, self.tokenizer = self.model.target.model, self.model.tokenizer  # type: ignore[attr-defined]
+        self.hf: Any = self.model.target.model  # type: ignore[attr-defined]
+        self.tokenizer: Any = self.model.tokenizer
         self.ends = list(self.model.vocabulary.end_ids)
 
     def config(self, draw: Draw) -> Any:
@@ -69,6 +70,7 @@ class Plain:
             eos_token_id=self.ends,
             pad_token_id=self.ends[0],
             **(sampled if draw.temperature else {"do_sample": False}),
+            **self.options(),
         )
 
     def run(self, task: Task, draw: Draw = GREEDY) -> Answer:
@@ -85,7 +87,6 @@ class Plain:
             generation_config=self.config(draw),
             logits_processor=[clock] if clock else None,
             stopping_criteria=[_StopTexts(self.model, len(prompt), task.stops)] if task.stops else None,
-            **self.options(),
         )
         ended_at = time.perf_counter()
         answer = self.answer(task, output[0, len(prompt) :].tolist(), ended_at)
@@ -98,7 +99,7 @@ class Plain:
         return None
 
     def options(self) -> dict[str, Any]:
-        """Further arguments of `generate`."""
+        """Further fields of the generation config."""
         return {}
 
     def count(self, answer: Answer) -> None:

@@ -43,8 +43,8 @@ def bfcl_tasks(wheel: Path) -> list[Task]:
     acceptable: dict[str, tuple[str, list[Any]]] = {}
     with zipfile.ZipFile(wheel) as archive:
         for name in _SETS:
-            answers = archive.read(f"bfcl_eval/data/possible_answer/BFCL_v4_{name}.json").decode()
-            for row in map(json.loads, answers.splitlines()):
+            lines = archive.read(f"bfcl_eval/data/possible_answer/BFCL_v4_{name}.json").decode()
+            for row in map(json.loads, lines.splitlines()):
                 acceptable[f"bfcl_{row['id']}"] = name, row["ground_truth"]
     tasks = []
     for prompt in bfcl_prompts(wheel):
@@ -95,8 +95,8 @@ def problem(text: str, schema: Any) -> str | None:
     except ValueError as error:
         return f"not JSON: {error}"
     checker = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    error = next(checker(schema).iter_errors(value), None)
-    return None if error is None else f"schema: {error.message[:100]}"
+    found = next(checker(schema).iter_errors(value), None)
+    return None if found is None else f"schema: {found.message[:100]}"
 
 
 def score(value: Any, acceptable: list[dict[str, dict[str, Any]]]) -> bool:

