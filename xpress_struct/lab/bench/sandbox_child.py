@@ -34,7 +34,7 @@ _CHANGES: tuple[str, ...] = (
     "os.symlink",
     "os.truncate",
 )
-_CHANGES += ("os.chmod", "os.chown", "os.chdir", "shutil.", "os.utime", "os.setxattr")
+_CHANGES += ("os.truncate", "os.chmod", "os.chown", "os.chdir", "shutil.", "os.utime", "os.setxattr")
 
 
 def _limit(cpu: int, memory: int, file_size: int) -> None:

@@ -14,7 +14,7 @@ Cell = dict[str, Any]
 BASELINE = "none"
 """Name of the system that drafts nothing, which every other cell is compared with."""
 _PARALLEL = ("parallel", "low-confidence", "chunked")
-_OF_A_DRAFTER = ("block_length", "denoising_steps", "refine", "refine_passes")
+_OF_A_DRAFTER: tuple[str, ...] = ("block_length", "denoising_steps", "refine", "refine_passes")
 _OF_A_DRAFTER += ("draft_temperature", "draft_confidence", "acceptance")
 _OF_A_BLOCK = ("denoising_steps", "refine", "refine_passes", "draft_temperature", "draft_confidence")
 
