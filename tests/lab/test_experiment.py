@@ -16,7 +16,7 @@ import pytest
 from tests.lab.tiny import helped
 from xpress_struct.cli.main import main
 from xpress_struct.errors import ArgumentError
-from xpress_struct.lab.experiment.cells import cell_id, cells_of
+from xpress_struct.lab.experiment.cells import baselines_of, cell_id, cells_of
 from xpress_struct.lab.experiment.config import Config, read_config
 from xpress_struct.lab.experiment.run import run_experiment
 from xpress_struct.lab.rows import mend, read_run
@@ -78,23 +78,23 @@ def test_ready_files() -> None:
 
 
 def test_cells() -> None:
-    """Combinations that make no difference are one cell; each temperature has its baseline in front."""
+    """Combinations that make no difference are one cell; each mode has a baseline outside of the grid."""
     cells = cells_of({"refine": ["none", "parallel"], "refine_passes": [1, 2]})
     assert [cell_id(cell) for cell in cells] == [
-        "drafter=none",
         "drafter=model refine=none",
         "drafter=model refine=parallel refine_passes=1",
         "drafter=model refine=parallel refine_passes=2",
     ]
-    rules = cells_of({"acceptance": ["coupled", "block"], "temperature": [0, 1.0]})
-    assert [cell_id(cell) for cell in rules] == [
-        "drafter=none temperature=0",
-        "drafter=none temperature=1.0",
+    rules = {"acceptance": ["coupled", "block"], "temperature": [0, 1.0, 2.0]}
+    baselines = [cell_id(cell) for cell in baselines_of(rules)]
+    assert baselines == ["drafter=none temperature=0", "drafter=none temperature=1.0"]
+    del rules["temperature"][2]
+    assert [cell_id(cell) for cell in cells_of(rules)] == [
         "drafter=model temperature=0",
         "drafter=model acceptance=coupled temperature=1.0",
         "drafter=model acceptance=block temperature=1.0",
     ]
-    assert len(cells_of({"drafter": ["none", "lookup"], "refine": ["none", "parallel"]})) == 2
+    assert len(cells_of({"drafter": ["none", "lookup"], "refine": ["none", "parallel"]})) == 1
 
 
 def test_experiment(tmp_path: Path, no_report: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,15 +108,15 @@ def test_experiment(tmp_path: Path, no_report: None, capsys: pytest.CaptureFixtu
     )
     folder = run_experiment(config, tmp_path / "out", "typed", helped())
     run, rows = read_run(folder), mend(folder)
-    assert run is not None and run["kind"] == "experiment" and run["cells"] == 7
-    assert run["axes"]["block_length"] == [None, 2, 64]
-    assert len(rows) == 14 and len({(row["cell_id"], row["task"]) for row in rows}) == 14
-    failed = {row["cell_id"] for row in rows if row["error"]}
+    assert run is not None and run["kind"] == "experiment" and run["cells"] == 6
+    assert run["axes"]["block_length"] == [2, 64]
+    assert len(rows) == 14 and len({(row.get("cell_id"), row["task"]) for row in rows}) == 14
+    failed = {row.get("cell_id") for row in rows if row["error"]}
     assert failed == {f"drafter=model refine={kind} block_length=64" for kind in ("none", "parallel")}
     texts = {(row["task"], row["text"]) for row in rows if not row["error"]}
     assert len(texts) == 2
     last = capsys.readouterr().out.strip().splitlines()[-1]
-    assert json.loads(last.removeprefix("RESULT "))["cells"]["drafter=none"]["ratio"] == 1.0
+    assert json.loads(last.removeprefix("RESULT "))["cells"]["baseline, greedy"]["ratio"] == 1.0
     with pytest.raises(ArgumentError, match="its configuration is not this one's"):
         run_experiment(Config("t", {"refine": ["none"]}), folder, "typed", helped())
 
@@ -165,7 +165,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     after = _lines(out)
     assert after[: len(before)] == before
-    keys = [(row["cell_id"], row["task"]) for row in map(json.loads, after)]
+    keys = [(row.get("cell_id"), row["task"]) for row in map(json.loads, after)]
     assert len(keys) == len(set(keys)) == 9
     run = read_run(out)
     assert run is not None and run["settings"]["resumed"] == 1

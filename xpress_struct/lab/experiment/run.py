@@ -30,7 +30,7 @@ from xpress_struct.lab.bench.tasks.calls import WARM_UP
 from xpress_struct.lab.bench.tasks.sampling import draw_tasks
 from xpress_struct.lab.bench.tasks.sources import find_sources
 from xpress_struct.lab.bench.tasks.task import Task, prompt_ids
-from xpress_struct.lab.experiment.cells import BASELINE, Cell, cell_id, cells_of
+from xpress_struct.lab.experiment.cells import BASELINE, Cell, baselines_of, cell_id, cells_of, mode_of
 from xpress_struct.lab.experiment.config import Config
 from xpress_struct.lab.machine import machine, versions
 from xpress_struct.lab.rows import Row, append_row, mend, read_run, write_run
@@ -109,7 +109,7 @@ def run_experiment(config: Config, out: str | Path, command: str, model: Model |
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     before = _before(folder, config)
-    done = {(row["cell_id"], row["task"]) for row in mend(folder)}
+    done = {_key(row.get("cell_id"), row["mode"], row["task"]) for row in mend(folder)}
     clock = time.perf_counter()
     torch.set_num_threads(config.threads)
     sources = find_sources(config.tasks)
@@ -117,7 +117,7 @@ def run_experiment(config: Config, out: str | Path, command: str, model: Model |
     tasks, refused = draw_tasks(sources, config.limit, config.seed, model, config.max_new_tokens)
     if not tasks:
         raise ArgumentError("No task is left to run.")
-    cells = cells_of(config.grid)
+    baselines, cells = baselines_of(config.grid), cells_of(config.grid)
     run: dict[str, Any] = {
         "kind": "experiment",
         "title": config.title,
@@ -153,16 +153,16 @@ def run_experiment(config: Config, out: str | Path, command: str, model: Model |
     )
     earlier = run["seconds"]
     try:
-        _run_all(folder, config, setting, tasks, cells, done)
+        _run_all(folder, config, setting, tasks, [*baselines, *cells], done)
     finally:
         run["seconds"] = round(earlier + time.perf_counter() - clock, 1)
         write_run(folder, run)
     rows = [Row(**row) for row in mend(folder)]
-    print(_table(rows, cells))
+    print(_table(rows, baselines, cells))
     from xpress_struct.lab.report import write_report
 
     print(f"\nreport: {write_report(folder)}")
-    print("RESULT " + json.dumps({"cells": _result(rows, cells), "seconds": run["seconds"]}))
+    print("RESULT " + json.dumps({"cells": _result(rows, baselines, cells), "seconds": run["seconds"]}))
     return folder
 
 
@@ -187,13 +187,14 @@ def _run_all(
     setting: Setting,
     tasks: Sequence[Task],
     cells: Sequence[Cell],
-    done: set[tuple[str, str]],
+    done: set[tuple[str, str, str]],
 ) -> None:
     drafters = Drafters(setting.model)
     systems: dict[str, CellSystem] = {}
     errors: dict[str, str] = {}
     meter = setting.meter
     assert meter is not None
+    baselines = [cell_id(cell) for cell in baselines_of(config.grid)]
     left = len(tasks) * len(cells) - len(done)
     with tqdm(total=left, desc="documents x cells", file=sys.stderr) as bar:
         for place, task in enumerate(tasks):
@@ -201,7 +202,8 @@ def _run_all(
             shift = place % len(cells)
             for cell in [*cells[shift:], *cells[:shift]]:
                 name = cell_id(cell)
-                if (name, task.id) in done:
+                stands_outside = name in baselines
+                if _key(None if stands_outside else name, mode_of(cell), task.id) in done:
                     continue
                 bar.set_postfix_str(f"{task.id} {name}")
                 if name not in systems and name not in errors:
@@ -210,6 +212,8 @@ def _run_all(
                     except Exception as error:  # shown as the cell's
                         errors[name] = told(error)
                 row = _row(systems.get(name), errors.get(name), cell, task, ids, meter, config.seed + place)
+                if stands_outside:
+                    row.cell = row.cell_id = None
                 append_row(folder, row)
                 bar.update()
 
@@ -223,7 +227,6 @@ def _row(
     meter: Meter,
     seed: int,
 ) -> Row:
-    mode = "sampled" if cell.get("temperature") else "greedy"
     if system is None:
         run = Run(task, error=error, reason=error, score=None if task.grade is None else False)
         name = BASELINE if cell["drafter"] == "none" else SYSTEM
@@ -231,27 +234,29 @@ def _row(
         name = system.name
         system.ours.prepare(task)
         run = measure(system.ours, task, ids, meter, Draw(system.temperature, seed))
-    return row_of(name, run, mode, cell, cell_id(cell))  # type: ignore[arg-type]
+    return row_of(name, run, mode_of(cell), cell, cell_id(cell))
+
+
+def _key(cell: str | None, mode: str, task: str) -> tuple[str, str, str]:
+    """What a row is of. Rows of a baseline have no cell: they stand beside all cells of their mode."""
+    return cell or BASELINE, mode, task
 
 
 def _axes(cells: Sequence[Cell]) -> dict[str, list[Any]]:
     """Values by axis, in the order of the cells."""
-    return {name: list(dict.fromkeys(cell[name] for cell in cells)) for name in cells[0]}
+    return {name: list(dict.fromkeys(cell[name] for cell in cells)) for name in (cells[0] if cells else ())}
 
 
-def _by_cell(rows: Sequence[Row], cells: Sequence[Cell]) -> Mapping[str, tuple[list[Row], list[Row]]]:
-    """The rows of each cell, and those of the baseline at its temperature."""
-    found = {}
+def _by_cell(
+    rows: Sequence[Row], baselines: Sequence[Cell], cells: Sequence[Cell]
+) -> Mapping[str, tuple[list[Row], list[Row]]]:
+    """The rows of each cell, and those of the baseline of its mode."""
+    outside = {mode_of(cell): [row for row in rows if not row.cell_id] for cell in baselines}
+    outside = {mode: [row for row in each if row.mode == mode] for mode, each in outside.items()}
+    found = {f"baseline, {mode}": (each, each) for mode, each in outside.items()}
     for cell in cells:
         mine = [row for row in rows if row.cell_id == cell_id(cell)]
-        base = [
-            row
-            for row in rows
-            if row.system == BASELINE
-            and row.cell is not None
-            and row.cell.get("temperature") == cell.get("temperature")
-        ]
-        found[cell_id(cell)] = mine, base
+        found[cell_id(cell)] = mine, outside[mode_of(cell)]
     return found
 
 
@@ -266,9 +271,9 @@ _COLUMNS = {
 }
 
 
-def _table(rows: Sequence[Row], cells: Sequence[Cell]) -> str:
+def _table(rows: Sequence[Row], baselines: Sequence[Cell], cells: Sequence[Cell]) -> str:
     lines = [["cell", "tok/fwd", *_COLUMNS]]
-    for name, (mine, base) in _by_cell(rows, cells).items():
+    for name, (mine, base) in _by_cell(rows, baselines, cells).items():
         found = figures(mine, base)
         shown = [found[key] for key in _COLUMNS.values()]
         cells_ = ["-" if v is None else str(v) if isinstance(v, int) else f"{v:.2f}" for v in shown]
@@ -281,9 +286,9 @@ def _per_forward(rows: Sequence[Row]) -> str:
     return f"{sum(row.tokens for row in rows) / forwards:.2f}" if forwards else "-"
 
 
-def _result(rows: Sequence[Row], cells: Sequence[Cell]) -> dict[str, Any]:
+def _result(rows: Sequence[Row], baselines: Sequence[Cell], cells: Sequence[Cell]) -> dict[str, Any]:
     return {
         name: {key: round(v, 4) if isinstance(v, float) else v for key, v in figures(mine, base).items()}
         | {"error": next((row.error for row in mine if row.error), None)}
-        for name, (mine, base) in _by_cell(rows, cells).items()
+        for name, (mine, base) in _by_cell(rows, baselines, cells).items()
     }
