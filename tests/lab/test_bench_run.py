@@ -25,14 +25,14 @@ from xpress_struct.lab.rows import Row, append_row, mend, read_run
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Folders that a report was asked for."""
     folders: list[Path] = []
-    module = ModuleType("xpress_struct.lab.report")
+    module = ModuleType("xpress_struct.lab.report.write")
 
-    def write_report(folder: Path) -> Path:
+    def write_report(folder: Path) -> list[Path]:
         folders.append(folder)
-        return folder / "report.html"
+        return [folder / "report.html"]
 
     module.write_report = write_report  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "xpress_struct.lab.report", module)
+    monkeypatch.setitem(sys.modules, "xpress_struct.lab.report.write", module)
     return folders
 
 

@@ -27,9 +27,9 @@ CONFIGS = Path(__file__).parents[2] / "benchmarks" / "configs"
 @pytest.fixture
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report that writes nothing."""
-    module = ModuleType("xpress_struct.lab.report")
-    module.write_report = lambda folder: folder  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "xpress_struct.lab.report", module)
+    module = ModuleType("xpress_struct.lab.report.write")
+    module.write_report = lambda folder: [folder]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "xpress_struct.lab.report.write", module)
 
 
 def write_tasks(folder: Path, count: int = 3) -> Path:
@@ -124,9 +124,9 @@ def test_experiment(tmp_path: Path, no_report: None, capsys: pytest.CaptureFixtu
 SCRIPT = """
 import sys, time
 from types import ModuleType
-report = ModuleType("xpress_struct.lab.report")
-report.write_report = lambda folder: folder
-sys.modules["xpress_struct.lab.report"] = report
+report = ModuleType("xpress_struct.lab.report.write")
+report.write_report = lambda folder: [folder]
+sys.modules["xpress_struct.lab.report.write"] = report
 from tests.lab.tiny import helped
 from xpress_struct.lab.experiment import run
 from xpress_struct.lab.experiment.config import Config

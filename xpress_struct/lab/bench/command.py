@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from xpress_struct.errors import ArgumentError
+from xpress_struct.errors import ArgumentError, XPressError
 from xpress_struct.lab.bench.meter import Meter
 from xpress_struct.lab.bench.run import SAMPLED_ONE_IN, Bench, Mode, set_up
 from xpress_struct.lab.bench.summary import figures, tables
@@ -25,7 +25,7 @@ from xpress_struct.lab.machine import machine, versions
 from xpress_struct.lab.rows import Row, append_row, mend, write_run
 from xpress_struct.model import Model
 
-__all__ = ["BenchOptions", "model_facts", "named_drafter", "new_folder", "run_bench"]
+__all__ = ["BenchOptions", "model_facts", "named_drafter", "new_folder", "report_on", "run_bench"]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def run_bench(options: BenchOptions, command: str, model: Model | None = None) -
         run["settings"] |= {"left_out": bench.left_out, "equal_ids": bench.equal_ids()}
         write_run(folder, run)
     _print(rows, names, errors, bench)
-    _report(folder)
+    report_on(folder)
     print("RESULT " + json.dumps(_result(rows, names, errors, bench, run)))
     return folder
 
@@ -202,10 +202,16 @@ def _print(rows: Sequence[Row], names: Sequence[str], errors: dict[str, str], be
     print(f"- Equal ids in all of ours: {equal['equal']} of {equal['compared']} documents.\n")
 
 
-def _report(folder: Path) -> None:
-    from xpress_struct.lab.report import write_report
+def report_on(folder: Path) -> None:
+    """Writes the report, or says why there is none: the rows are safe either way."""
+    from xpress_struct.lab.report.write import write_report
 
-    print(f"report: {write_report(folder)}")
+    try:
+        written = write_report(folder)
+    except XPressError as error:
+        print(f"no report: {error}")
+        return
+    print(f"report: {', '.join(map(str, written))}")
 
 
 def _result(

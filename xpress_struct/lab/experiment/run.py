@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from xpress_struct.drafting.diffusion import DiffusionDrafter
 from xpress_struct.errors import ArgumentError
-from xpress_struct.lab.bench.command import model_facts
+from xpress_struct.lab.bench.command import model_facts, report_on
 from xpress_struct.lab.bench.meter import Draw, Meter, Run, measure, told
 from xpress_struct.lab.bench.record import row_of
 from xpress_struct.lab.bench.summary import aligned, figures
@@ -159,9 +159,7 @@ def run_experiment(config: Config, out: str | Path, command: str, model: Model |
         write_run(folder, run)
     rows = [Row(**row) for row in mend(folder)]
     print(_table(rows, baselines, cells))
-    from xpress_struct.lab.report import write_report
-
-    print(f"\nreport: {write_report(folder)}")
+    report_on(folder)
     print("RESULT " + json.dumps({"cells": _result(rows, baselines, cells), "seconds": run["seconds"]}))
     return folder
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
+from xpress_struct.drafting.weights import DraftWeights
 from xpress_struct.errors import ArgumentError
 from xpress_struct.lab.bench.meter import GREEDY, Answer, Draw
 from xpress_struct.lab.bench.systems.ours import diffusion_of
@@ -35,14 +38,14 @@ class DFlash(Plain):
         if trained is None:
             raise ArgumentError("It needs a trained block-diffusion drafter: pass --drafter.")
         weights = trained.weights
-        if weights.config.predicts_next or weights.lm_head is not None:
-            raise ArgumentError(
-                "dflash has no drafters whose anchor predicts, and none with a head of its own."
-            )
+        if weights.config.predicts_next:
+            raise ArgumentError("dflash has no drafters whose anchor predicts.")
         self.generate = dflash_generate
         self.draft = DFlashDraftModel(_config(weights.config)).eval()
         self.draft.load_state_dict(weights.backbone.state_dict())
         self.draft.to(weights.backbone.fc.weight)
+        if weights.lm_head is not None:
+            self.draft.compute_logits = partial(_own_logits, weights, self.model.target.width)
         self.spent, self._began = 0.0, 0.0
         self.draft.register_forward_pre_hook(self._before)
         self.draft.register_forward_hook(self._after)
@@ -76,6 +79,17 @@ class DFlash(Plain):
 
     def _after(self, *_: Any) -> None:
         self.spent += time.perf_counter() - self._began
+
+
+def _own_logits(weights: DraftWeights, width: int, hidden: Tensor, _: Any) -> Tensor:
+    """Logits [.., V] of a drafter with an output of its own; tokens that it does not know are never drafted."""
+    assert weights.lm_head is not None
+    logits = weights.backbone.logits(nn.functional.linear(hidden, weights.lm_head))
+    if weights.draft_ids is None:
+        return logits
+    whole = logits.new_full((*logits.shape[:-1], width), -torch.inf)
+    whole[..., weights.draft_ids] = logits
+    return whole
 
 
 def _config(ours: Any) -> Any:
