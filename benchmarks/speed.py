@@ -24,7 +24,7 @@ from xpress_struct.lab.bench.systems.plain import Setting
 from xpress_struct.lab.bench.tasks.sampling import sample
 from xpress_struct.lab.bench.tasks.task import Task, prompt_ids
 
-SYSTEMS = ["plain", "llguidance", "xgrammar", "outlines", "ours-none", "ours-lookup"]
+SYSTEMS = ["plain", "llguidance", "xgrammar", "outlines", "ours-none", "ours-lookup", "ours-all"]
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -34,6 +34,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--limit", type=int, help="how many tasks, spread over the categories")
     parser.add_argument("--model", help="hub id or folder; the embedded model by default")
+    parser.add_argument("--drafter", help="of ours-all, beside lookup; default: the model's own")
     parser.add_argument("--max-new-tokens", type=int, default=256)
     parser.add_argument("--systems", default=",".join(SYSTEMS), help="comma-separated names")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
@@ -64,10 +65,12 @@ def main() -> None:
     torch.set_num_threads(1)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     tasks = sample(read_tasks(options.tasks), options.limit, options.seed)
-    model = xs.load(options.model, drafter=None)
+    model = xs.load(options.model, drafter=[options.drafter, "lookup"] if options.drafter else "auto")
     prompts = {task.id: prompt_ids(task, model) for task in tasks}
     meter = Meter(model.target.model)
-    setting = Setting(model, options.max_new_tokens, options.compile_timeout, meter=meter)
+    setting = Setting(
+        model, options.max_new_tokens, options.compile_timeout, meter=meter, drafter=model.drafter
+    )
     systems, failed = set_up(options.systems, setting)
     for system in systems:
         if hasattr(system, "prepare"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xpress_struct.constraints.lark import lark
     from xpress_struct.constraints.regex import choice, regex
     from xpress_struct.constraints.sql import sql
+    from xpress_struct.constraints.tools import tools
     from xpress_struct.errors import XPressError
     from xpress_struct.model import Model
     from xpress_struct.options import Options
@@ -51,6 +52,7 @@ _HOMES = {
     "regex": "constraints.regex",
     "sql": "constraints.sql",
     "stream": "api",
+    "tools": "constraints.tools",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "regex",
     "sql",
     "stream",
+    "tools",
 ]
 
 

@@ -106,7 +106,7 @@ def stream(
 
 def generate_many(
     prompts: Sequence[Prompt],
-    constraint: Constraint | None = None,
+    constraint: Constraint | Sequence[Constraint | None] | None = None,
     *,
     model: Model | str | Path | None = None,
     num_samples: int = 1,

@@ -14,6 +14,7 @@ __all__ = [
     "DeadEndError",
     "GrammarError",
     "IncompleteOutputError",
+    "MissingPackageError",
     "ModelError",
     "OutputValidationError",
     "SchemaError",
@@ -131,3 +132,7 @@ class CacheRollbackError(XPressError, RuntimeError):
 
 class ModelError(XPressError, OSError):
     """A model could not be fetched, read or written."""
+
+
+class MissingPackageError(XPressError, ImportError):
+    """A package that only this part of the library needs is not installed; the message says how to."""

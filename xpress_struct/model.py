@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from xpress_struct.asynchronous import AsyncStream, in_thread, stopped_by
 from xpress_struct.constraints.constraint import Constraint
 from xpress_struct.constraints.json_schema import json_schema
-from xpress_struct.constraints.matcher import FreeMatcher, Matcher
+from xpress_struct.constraints.matcher import FreeMatcher, Matcher, TextMatcher
+from xpress_struct.constraints.thinking import ThinkingMatcher
+from xpress_struct.constraints.thinking_block import thinking_block
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.decoding.costs import Costs
 from xpress_struct.decoding.guard import Guard
@@ -17,16 +20,18 @@ from xpress_struct.decoding.loop import Decoder
 from xpress_struct.decoding.proposer import BlockLength, Guesser, Proposer
 from xpress_struct.decoding.request import Request
 from xpress_struct.decoding.text import TextAssembler
+from xpress_struct.decoding.thinking_text import ThinkingText
 from xpress_struct.drafting.drafter import DraftContext, Drafter
 from xpress_struct.drafting.loading import as_drafter
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.errors import ArgumentError, OutputValidationError, UnsupportedFeatureError
 from xpress_struct.options import GenerateOptions, Options
-from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_schema
+from xpress_struct.prompt import Prompt, encode_prompt, token_ids, with_constraint
 from xpress_struct.results import Generation, Stats
 from xpress_struct.sampling import NoiseKey
 from xpress_struct.streaming import BufferedStream, Stream
 from xpress_struct.target.target import Target
+from xpress_struct.thinking import most_thoughts, with_open_block
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -109,12 +114,15 @@ class Model:
     def generate_many(
         self,
         prompts: Sequence[Prompt],
-        constraint: Constraint | None = None,
+        constraint: Constraint | Sequence[Constraint | None] | None = None,
         *,
         num_samples: int = 1,
         **options: Unpack[GenerateOptions],
     ) -> list[Generation]:
         """Generates for several prompts, one after another, `num_samples` times each.
+
+        Args:
+            constraint: of all texts, or a list with one per prompt; None leaves a text free.
 
         Returns:
             len(prompts) * num_samples generations, samples of a prompt side by side. Each has noise
@@ -126,10 +134,11 @@ class Model:
             raise ArgumentError(f"num_samples={num_samples!r}: it must be 1 or more.")
         if num_samples > 1 and read.sampling.greedy:
             raise ArgumentError("num_samples > 1 needs temperature > 0: greedy samples are equal.")
+        each = _one_per_prompt(constraint, len(prompts))
         results = []
         for row in range(len(prompts) * num_samples):
-            prompt = prompts[row // num_samples]
-            results.append(self._complete(prompt, constraint, read, row))
+            place = row // num_samples
+            results.append(self._complete(prompts[place], each[place], read, row))
         return results
 
     def generate_json(
@@ -147,17 +156,60 @@ class Model:
         if schema_in_prompt == "auto":
             prompt = self.prompt_with_schema(prompt, constraint, chat=options.get("chat"))
         elif schema_in_prompt:
-            prompt = with_schema(prompt, constraint.schema)
+            prompt = with_constraint(prompt, constraint)
         return self.generate(prompt, constraint, **options).value
+
+    async def agenerate(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None = None,
+        **options: Unpack[GenerateOptions],
+    ) -> Generation:
+        """The same as `generate`, in a thread, so that the event loop goes on.
+
+        Cancelling the task stops the model before its next round; the cancellation comes out when it has
+        stopped. How many run at once is up to the loop's default executor.
+        """
+        stop, read = stopped_by(options)
+        return await in_thread(lambda: self.generate(prompt, constraint, **read), stop)
+
+    async def agenerate_json(
+        self,
+        prompt: Prompt,
+        type_or_schema: Any,
+        *,
+        schema_in_prompt: bool | Literal["auto"] = "auto",
+        **options: Unpack[GenerateOptions],
+    ) -> Any:
+        """The same as `generate_json`, in a thread; see `agenerate`."""
+        stop, read = stopped_by(options)
+
+        def work() -> Any:
+            return self.generate_json(prompt, type_or_schema, schema_in_prompt=schema_in_prompt, **read)
+
+        return await in_thread(work, stop)
+
+    def astream(
+        self,
+        prompt: Prompt,
+        constraint: Constraint | None = None,
+        *,
+        buffered: bool = False,
+        **options: Unpack[GenerateOptions],
+    ) -> AsyncStream:
+        """The same as `stream`, for coroutines; see `AsyncStream`. Use it in an `async with` block."""
+        stop, read = stopped_by(options)
+        return AsyncStream(lambda: self.stream(prompt, constraint, buffered=buffered, **read), stop)
 
     def prompt_with_schema(
         self, prompt: Prompt, constraint: Constraint, *, chat: bool | None = None
     ) -> Prompt:
-        """The prompt with the constraint's schema after it, where a chat template is used."""
+        """The prompt with the constraint's schema after it, or its tools in the system message, where a chat
+        template is used."""
         uses_chat = bool(getattr(self.tokenizer, "chat_template", None)) and chat is not False
-        if not uses_chat or constraint.schema is None or token_ids(prompt) is not None:
+        if not uses_chat or token_ids(prompt) is not None:
             return prompt
-        return with_schema(prompt, constraint.schema)
+        return with_constraint(prompt, constraint)
 
     def _complete(
         self, prompt: Prompt, constraint: Constraint | None, options: Options, row: int
@@ -195,16 +247,20 @@ class Model:
         deadline: float | None,
     ) -> Stream:
         started = time.perf_counter()
-        if constraint is not None and not isinstance(constraint, Constraint):
-            raise ArgumentError(
-                f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or xs.lark."
-            )
+        _check_constraint(constraint)
         ids = self._prompt_ids(prompt, options)
         stats = Stats(prompt_tokens=len(ids), acceptance=options.acceptance)
         seed = options.draw_seed()
         stats.seed = None if options.sampling.greedy else seed
         drafter = self._drafter_of(options, stats)
-        matcher = self._matcher(constraint, options.prefix, stats)
+        answer = self._matcher(constraint, options.prefix, stats)
+        matcher: Matcher = answer
+        block = thinking_block(self.vocabulary, options.markers[1]) if options.markers else None
+        if block is not None:
+            room = options.max_new_tokens
+            if self.target.max_length is not None:
+                room = min(room, self.target.max_length - len(ids))
+            matcher = ThinkingMatcher(block, answer, most_thoughts(block, options, room))
         request = Request(
             prompt=tuple(ids),
             end_ids=self.vocabulary.end_ids,
@@ -217,16 +273,12 @@ class Model:
             logprobs=options.logprobs or None,
             closes=options.on_limit == "close",
         )
-        text = TextAssembler(
-            self.vocabulary,
-            options.prefix,
-            options.stops,
-            options.include_stop_string,
-            constraint.accepts if constraint else None,
-        )
+        accepts = constraint.accepts if constraint else None
+        given = (options.prefix, options.stops, options.include_stop_string, accepts)
+        text = TextAssembler(self.vocabulary, *given) if block is None else ThinkingText(block, *given)
         proposer = self._proposer(drafter, request, options, stats)
         decoder = Decoder(self.target, matcher, self.vocabulary, proposer, request, text, stats)
-        return Stream(decoder, text, constraint.parse if constraint else str, started)
+        return Stream(decoder, text, constraint.parser if constraint else str, started)
 
     def _prompt_ids(self, prompt: Prompt, options: Options) -> list[int]:
         ids = encode_prompt(
@@ -234,7 +286,10 @@ class Model:
             self.tokenizer,
             chat=options.chat,
             chat_template_kwargs=options.chat_template_kwargs,
+            thinking=options.markers is not None,
         )
+        if options.markers:
+            ids = with_open_block(ids, options.markers[0], self.vocabulary)
         # Encoded as the grammar reads it: no blank in front, no control tokens.
         ids += self.vocabulary.encode(options.prefix)
         strange = next((i for i in ids if not 0 <= i < self.vocabulary.width), None)
@@ -282,7 +337,7 @@ class Model:
             stats,
         )
 
-    def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> Matcher:
+    def _matcher(self, constraint: Constraint | None, prefix: str, stats: Stats) -> TextMatcher:
         if constraint is None:
             return FreeMatcher(self.vocabulary)
         matcher, stats.compile_s = constraint.matcher(self.vocabulary)
@@ -293,3 +348,28 @@ class Model:
                 f"{prefix[fits : fits + 20]!r} does not (character {fits})."
             )
         return matcher
+
+
+def _one_per_prompt(
+    constraint: Constraint | Sequence[Constraint | None] | None, prompts: int
+) -> list[Constraint | None]:
+    """A constraint for each prompt, checked before the first text is generated."""
+    if isinstance(constraint, Sequence) and not isinstance(constraint, str):
+        found = [*constraint]
+    else:
+        found = [constraint] * prompts
+    if len(found) != prompts:
+        raise ArgumentError(
+            f"{len(found)} constraints for {prompts} prompts: give one for all, or a list with one "
+            "(or None) per prompt."
+        )
+    for each in found:
+        _check_constraint(each)
+    return found
+
+
+def _check_constraint(constraint: Any) -> None:
+    if constraint is not None and not isinstance(constraint, Constraint):
+        raise ArgumentError(
+            f"constraint is {constraint!r}; make one with xs.json_schema, xs.regex, xs.choice or xs.lark."
+        )

@@ -50,6 +50,8 @@ class GenerateOptions(TypedDict, total=False):
     acceptance: Rule
     max_retries: int
     on_limit: Literal["cut", "close"]
+    thinking: bool | tuple[str, str]
+    max_thinking_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Options:
             up to 64 tokens to close it under the constraint, so that its last part is not the model's.
         max_retries: how often a text is drawn again when it fails a check that the mask cannot make
             (`constraint.checked_after`). Retries are sampled, from seeds that follow from `seed`.
+        thinking: True lets the model think freely before the answer, between `<think>` and `</think>`; a pair
+            of texts names other markers. Thoughts are no part of the text and the value.
+        max_thinking_tokens: tokens of thought after which the end marker is forced; None takes half of
+            `max_new_tokens`, which counts them too.
 
     Raises:
         ArgumentError: a value cannot be honoured.
@@ -111,6 +117,8 @@ class Options:
     acceptance: Rule = "coupled"
     max_retries: int = 3
     on_limit: Literal["cut", "close"] = "cut"
+    thinking: bool | tuple[str, str] = False
+    max_thinking_tokens: int | None = None
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
@@ -150,6 +158,39 @@ class Options:
             raise ArgumentError(f"timeout={self.timeout!r}: it must be above 0 seconds, or None.")
         if any(not isinstance(stop, str) or not stop for stop in self.stops):
             raise ArgumentError("stop_strings must be non-empty texts.")
+        self._check_thinking()
+
+    def _check_thinking(self) -> None:
+        asked = (self.chat_template_kwargs or {}).get("enable_thinking")
+        if self.thinking and asked is not None and not asked:
+            raise ArgumentError(f"thinking={self.thinking!r} does not agree with enable_thinking={asked!r}.")
+        markers = self.markers
+        if markers is None and self.max_thinking_tokens is not None:
+            raise ArgumentError("max_thinking_tokens needs thinking=True.")
+        if markers is None:
+            return
+        if len(markers) != 2 or not all(_is_marker(each) for each in markers):
+            raise ArgumentError(
+                f"thinking={self.thinking!r}: True, False, or the two texts that begin and end the block."
+            )
+        if self.prefix:
+            raise ArgumentError(
+                "prefix and thinking cannot be combined: the answer that the prefix begins comes after the "
+                "thoughts. Leave one of them out."
+            )
+        if self.max_thinking_tokens is not None and self.max_thinking_tokens >= self.max_new_tokens:
+            raise ArgumentError(
+                f"max_thinking_tokens={self.max_thinking_tokens} leaves nothing of max_new_tokens="
+                f"{self.max_new_tokens} for the answer."
+            )
+
+    @property
+    def markers(self) -> tuple[str, str] | None:
+        """The texts that begin and end the thinking block; None without thinking."""
+        if not isinstance(self.thinking, bool):
+            return self.thinking
+        asked = self.thinking or bool((self.chat_template_kwargs or {}).get("enable_thinking"))
+        return ("<think>", "</think>") if asked else None
 
     @property
     def sampling(self) -> SamplingParams:
@@ -191,6 +232,10 @@ class Options:
         return secrets.randbits(63) if self.seed is None else self.seed
 
 
+def _is_marker(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and value.encode(errors="ignore").decode() == value
+
+
 _NONE = type(None)
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "prefix": ((str,), "text"),
@@ -218,6 +263,8 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "acceptance": ((str,), "a text"),
     "max_retries": ((int,), "a whole number"),
     "on_limit": ((str,), "a text"),
+    "thinking": ((bool, tuple, list), "True, False, or a pair of texts"),
+    "max_thinking_tokens": ((int, _NONE), "a whole number"),
 }
 _RANGES: dict[str, tuple[float, float]] = {
     "max_new_tokens": (1, math.inf),
@@ -228,6 +275,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "draft_temperature": (0, math.inf),
     "draft_confidence": (0, 1),
     "max_retries": (0, math.inf),
+    "max_thinking_tokens": (0, math.inf),
 }
 _WORDS: dict[str, tuple[str, ...]] = {
     "block_length": ("auto",),
@@ -245,4 +293,6 @@ _FAMILIAR = {
     "max_time": "timeout",
     "assistant_model": "drafter",
     "schema": "constraint",
+    "enable_thinking": "thinking",
+    "thinking_budget": "max_thinking_tokens",
 }

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.errors import ArgumentError
+from xpress_struct.messages import plain_messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Prompt", "compact_schema", "encode_prompt", "token_ids", "with_schema"]
+__all__ = ["Prompt", "compact_schema", "encode_prompt", "token_ids", "with_constraint", "with_schema"]
 
 Prompt = str | Sequence[Mapping[str, Any]] | Sequence[int]
 
@@ -38,6 +40,7 @@ def encode_prompt(
     *,
     chat: bool | None = None,
     chat_template_kwargs: Mapping[str, Any] | None = None,
+    thinking: bool = False,
 ) -> list[int]:
     """Ids of a prompt.
 
@@ -46,20 +49,16 @@ def encode_prompt(
             list of chat messages, or ids as a list, array or tensor, which are taken as they are.
         tokenizer: None takes ids only.
         chat: False forces raw text; True asks for the chat template.
-        chat_template_kwargs: passed to the chat template. `enable_thinking=False` is passed where
-            the template knows it; asking for thinking is refused for now.
+        chat_template_kwargs: passed to the chat template.
+        thinking: passed as `enable_thinking` where the template knows it.
 
     Raises:
         ArgumentError: the prompt is empty or of another type, or no chat template exists.
-        UnsupportedFeatureError: thinking is asked for.
     """
     options = dict(chat_template_kwargs or {})
-    if options.get("enable_thinking"):
-        raise UnsupportedFeatureError(
-            "enable_thinking=True: a thinking block before a constrained answer is not supported "
-            "yet. Leave it out.",
-            feature="enable_thinking",
-        )
+    template = getattr(tokenizer, "chat_template", None)
+    if "enable_thinking" in str(template):
+        options.setdefault("enable_thinking", thinking)
     ids = token_ids(prompt)
     if ids is None:
         if tokenizer is None:
@@ -85,6 +84,22 @@ def _text_ids(
     if chat is False:
         raise ArgumentError("chat=False takes raw text or ids, not chat messages.")
     return _chat_ids(prompt, tokenizer, options)
+
+
+def with_constraint(prompt: Prompt, constraint: Constraint) -> Prompt:
+    """The prompt with what a model should know of the constraint: a schema after the last user message, or
+    tools in the system message; calls and results of earlier turns become text.
+
+    Raises:
+        ArgumentError: the prompt is a list of ids, or has no user message with text.
+    """
+    if constraint.note is None:
+        return prompt if constraint.schema is None else with_schema(prompt, constraint.schema)
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    if not all(isinstance(item, Mapping) and "role" in item for item in prompt):
+        raise ArgumentError("Tools are told in chat messages; pass text or messages, with their roles.")
+    return plain_messages(prompt, constraint.note)  # type: ignore[arg-type]
 
 
 def with_schema(prompt: Prompt, schema: Any) -> Prompt:
@@ -169,8 +184,6 @@ def _chat_ids(
         raise ArgumentError(
             "This tokenizer has no chat template; pass one text, or set tokenizer.chat_template."
         )
-    if "enable_thinking" in str(template):
-        options.setdefault("enable_thinking", False)
     try:
         text = tokenizer.apply_chat_template(
             list(messages), tokenize=False, add_generation_prompt=True, **options

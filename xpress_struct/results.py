@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
+from xpress_struct.display import as_html, as_terminal, is_notebook, show_html, takes_colours
 from xpress_struct.errors import IncompleteOutputError
+from xpress_struct.origins import Origin, Piece, counted, cut
 
 __all__ = ["FinishReason", "Generation", "Stats", "TokenLogprobs", "timed"]
 
@@ -221,6 +224,10 @@ class Generation:
             budget ended it: `on_limit="close"`), or why it was cut: "length", "timeout", "cancelled".
         stats: what it cost.
         logprobs: one entry per emitted token, when asked for.
+        thinking: the text of the thinking block; None where none was asked for.
+        origins: where each emitted token came from; see `Origin`. Those looked up, drafted and repaired are
+            `stats.accepted`, but for guesses that stood behind a stop string; the forced ones are
+            `stats.forced`. The stats also count what discarded attempts did.
     """
 
     text: str
@@ -228,7 +235,10 @@ class Generation:
     finish_reason: FinishReason
     stats: Stats
     logprobs: tuple[TokenLogprobs, ...] | None = None
+    thinking: str | None = None
+    origins: tuple[Origin, ...] = field(default=(), repr=False)
     _parse: Callable[[str], Any] = field(default=str, repr=False)
+    _ends: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def complete(self) -> bool:
@@ -253,3 +263,29 @@ class Generation:
                 finish_reason=self.finish_reason,
             )
         return self._parse(self.text)
+
+    def pieces(self) -> list[Piece]:
+        """The text cut by token, each piece with its origin; together they are exactly `text`.
+
+        The text that the answer began with is a piece of origin "prefix". A character that several tokens
+        spell belongs to the last of them; a token that adds no text, like the end token, has no piece.
+        """
+        return cut(self.text, self._ends or (len(self.text),), self.origins)
+
+    def show(self, file: TextIO | None = None) -> None:
+        """Shows the text coloured by where each token came from, with counts that explain the colours.
+
+        In a notebook as HTML, else with the colours of a terminal. Without colours where the output is no
+        terminal, or where the variable NO_COLOR is set.
+
+        Args:
+            file: where to print; None takes the notebook's cell or stdout.
+        """
+        if file is None and is_notebook():
+            show_html(self._repr_html_())
+            return
+        file = file or sys.stdout
+        print(as_terminal(self.pieces(), counted(self.origins), colours=takes_colours(file)), file=file)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.pieces(), counted(self.origins))

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_core import from_json
 
@@ -15,15 +15,17 @@ from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.errors import ArgumentError
 from xpress_struct.results import Generation
 
-__all__ = ["BufferedStream", "Stream"]
+__all__ = ["BufferedStream", "Part", "Stream"]
+
+Part = tuple[Literal["thinking", "text"], str]
 
 
 class Stream:
     """Pieces of text while they are generated.
 
     A piece is never taken back and never holds half a character; together they are exactly
-    `result.text`. Leaving the `with` block, or `close`, stops the model: rounds run only as pieces are
-    asked for.
+    `result.text`. Thoughts are no part of them; `parts` gives both. Leaving the `with` block, or `close`,
+    stops the model: rounds run only as pieces are asked for.
 
         with model.stream(prompt, constraint) as s:
             for piece in s:
@@ -42,6 +44,7 @@ class Stream:
         self._before = started_delay = time.perf_counter() - started
         self._spent = started_delay
         self._rounds = decoder.rounds()
+        self._thought = 0
         self._result: Generation | None = None
 
     def __enter__(self) -> Stream:
@@ -56,20 +59,27 @@ class Stream:
         self.close()
 
     def __iter__(self) -> Iterator[str]:
+        return (piece for kind, piece in self.parts() if kind == "text")
+
+    def parts(self) -> Iterator[Part]:
+        """Pieces of the thoughts, as ("thinking", piece), and then of the text, as ("text", piece)."""
         while self._result is None:
             resumed = time.perf_counter()
             try:
                 next(self._rounds, None)
             except BaseException:
-                self._rounds.close()
+                self.close()  # read again, it is at its end
                 raise
             # Time in the caller's hands between pieces is not the model's.
             self._spent += time.perf_counter() - resumed
             finished = self._decoder.finish is not None
             if finished:
                 self._finish()
+            if thought := (self._text.thinking or "")[self._thought :]:
+                self._thought += len(thought)
+                yield "thinking", thought
             if piece := self._text.take(final=finished):
-                yield piece
+                yield "text", piece
 
     def close(self) -> None:
         """Stops the model. An unfinished result becomes "cancelled"."""
@@ -82,6 +92,11 @@ class Stream:
     def text(self) -> str:
         """The text so far."""
         return self._text.text
+
+    @property
+    def thinking(self) -> str | None:
+        """The thoughts so far; None where none were asked for."""
+        return self._text.thinking
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -122,8 +137,11 @@ class Stream:
             token_ids=tuple(decoder.output),
             finish_reason=decoder.finish,
             stats=stats,
+            origins=tuple(decoder.origins),
             logprobs=tuple(decoder.logprobs) if decoder.logprobs else None,
+            thinking=self._text.thinking,
             _parse=self._parse,
+            _ends=tuple(decoder.ends),
         )
 
 
@@ -136,10 +154,12 @@ class BufferedStream(Stream):
         self._result: Generation | None = None
         self._closed = False
 
-    def __iter__(self) -> Iterator[str]:
+    def parts(self) -> Iterator[Part]:
         if self._result is None and not self._closed:
             self._result = self._run()
-            yield self._result.text
+            if self._result.thinking:
+                yield "thinking", self._result.thinking
+            yield "text", self._result.text
 
     def close(self) -> None:
         """Nothing runs between pieces, so there is nothing to stop; it can no longer be read."""
@@ -149,6 +169,11 @@ class BufferedStream(Stream):
     def text(self) -> str:
         """The text: nothing before it is checked."""
         return self._result.text if self._result else ""
+
+    @property
+    def thinking(self) -> str | None:
+        """The thoughts, with the text."""
+        return self._result.thinking if self._result else None
 
     @property
     def token_ids(self) -> tuple[int, ...]:

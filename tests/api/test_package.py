@@ -22,6 +22,7 @@ BUILTINS = {
     "DeadEndError": "RuntimeError",
     "GrammarError": "ValueError",
     "IncompleteOutputError": "RuntimeError",
+    "MissingPackageError": "ImportError",
     "ModelError": "OSError",
     "OutputValidationError": "ValueError",
     "SchemaError": "ValueError",

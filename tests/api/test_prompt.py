@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from tokenizers import AddedToken
 
 import xpress_struct as xs
 from tests.api.tiny import CHATML, THINKING, byte_level, metaspace, says, scripted
 from tests.stubs import constant, label, stub_model
-from xpress_struct.errors import ArgumentError, UnsupportedFeatureError
+from xpress_struct.errors import ArgumentError
 from xpress_struct.model import Model
 
 PLAIN = byte_level()
@@ -22,7 +23,7 @@ USER = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 def seen(tokenizer: object, prompt: object, **options: object) -> str:
     """The text that the model was asked to continue, prefix included."""
     model = scripted(tokenizer, constant({}, len(tokenizer)))
-    result = model.generate(prompt, max_new_tokens=1, **options)
+    result = model.generate(prompt, max_new_tokens=2, **options)
     ids = model.target.seen[0][0]
     assert result.stats.prompt_tokens == len(ids)
     return tokenizer.decode(ids, skip_special_tokens=False)
@@ -137,11 +138,30 @@ def test_thinking_is_switched_off_where_the_template_knows_it() -> None:
     assert seen(THINKER, "Hi", chat_template_kwargs={"enable_thinking": False}).endswith("</think>\n\n")
 
 
-def test_asking_for_thinking_is_refused() -> None:
-    """enable_thinking=True is refused by name, for now."""
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        seen(THINKER, "Hi", chat_template_kwargs={"enable_thinking": True})
-    assert caught.value.feature == "enable_thinking"
+def test_thinking_opens_the_block_once() -> None:
+    """The prompt ends with one open block, whether the template knows thinking, opens it, or neither."""
+    opens = byte_level(CHATML.replace("assistant\n", "assistant\n<think>\n"))
+    for tokenizer in (THINKER, CHAT, opens):
+        assert seen(tokenizer, "Hi", thinking=True) == USER.format("Hi") + "<think>\n"
+    assert seen(THINKER, "Hi", chat_template_kwargs={"enable_thinking": True}).endswith(
+        "assistant\n<think>\n"
+    )
+    assert seen(CHAT, "Hi", thinking=("[", "]")).endswith("assistant\n[\n")
+    assert seen(PLAIN, "Hi", thinking=True) == "Hi<think>\n"
+    assert seen(PLAIN, list(b"Hi<think>"), thinking=True) == "Hi<think>"
+
+
+def test_the_marker_is_the_special_token_where_there_is_one() -> None:
+    """An added token `<think>` opens the block as one token, behind text and behind ids."""
+    markers = [AddedToken(text, special=False) for text in ("<think>", "</think>")]
+    tokenizer = byte_level(CHATML, added=markers)
+    think = tokenizer.convert_tokens_to_ids("<think>")
+    model = scripted(tokenizer, constant({}, len(tokenizer)))
+    for prompt in ("Hi", [72], [72, think], [72, think, 10]):
+        model.target.seen.clear()
+        model.generate(prompt, thinking=True, max_new_tokens=2)
+        assert model.target.seen[0][0].count(think) == 1
+        assert think in model.target.seen[0][0][-2:]
 
 
 @pytest.mark.parametrize("prompt", ["", [], ()])

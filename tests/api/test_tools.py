@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import xpress_struct as xs
 from tests.stubs import prefers, stub_model
+from xpress_struct.constraints.tools import CallReader, Tool, ToolCall
 from xpress_struct.errors import ArgumentError, SchemaError
-from xpress_struct.tools import CallReader, Tool, ToolCall, plain_messages, tools_constraint, tools_note
+from xpress_struct.messages import plain_messages
 
 PLACE = {
     "type": "object",
@@ -43,12 +45,12 @@ GO = '{"name": "go", "arguments": {"at": "here"}}'
 )
 def test_a_call_fits_its_own_tool(call, text, legal):
     """Arguments follow the schema of the tool that is named, with its own definitions."""
-    assert tools_constraint(TOOLS, call=call).accepts(text) is legal
+    assert xs.tools(TOOLS, call=call).accepts(text) is legal
 
 
 def test_auto_takes_text_that_is_no_call():
     """Text that does not begin like a call is free; required takes none."""
-    auto, required = tools_constraint(TOOLS, call="auto"), tools_constraint(TOOLS)
+    auto, required = xs.tools(TOOLS, call="auto"), xs.tools(TOOLS)
     for text in ("Hello.", 'See {"a": 1, "a": 1}', '"{"', "[1]"):
         assert auto.accepts(text) and not required.accepts(text)
         assert auto.parse(text) == text
@@ -60,14 +62,14 @@ def test_keys_of_a_call_are_unique():
     """Where arguments are open, no key stands twice, with "auto" too."""
     wanted = '{"name": "count", "arguments": {"at": 3, "at": 4}}'
     for call in ("auto", "required"):
-        text = stub_model(prefers(wanted)).generate([1], tools_constraint(TOOLS, call=call)).text
+        text = stub_model(prefers(wanted)).generate([1], xs.tools(TOOLS, call=call)).text
         assert text.startswith('{"name": "count", "arguments": {"at": 3') and text.count('"at"') == 1
 
 
 def test_the_value_is_the_call():
     """A call is read into its name and arguments."""
     for call in ("auto", "required"):
-        assert tools_constraint(TOOLS, call=call).parse(GO) == ToolCall("go", {"at": "here"})
+        assert xs.tools(TOOLS, call=call).parse(GO) == ToolCall("go", {"at": "here"})
 
 
 @pytest.mark.parametrize("size", [1, 5, 100])
@@ -105,14 +107,14 @@ def test_an_answer_is_read_in_pieces(size, text, complete, read):
 def test_what_is_no_tool_is_refused(tools):
     """A bad name, parameters that are no object, no tools, two alike: each is an error."""
     with pytest.raises(ArgumentError):
-        tools_constraint(tools())
+        xs.tools(tools())
 
 
 def test_a_bad_schema_names_its_tool():
     """The pointer of a schema's error leads to the tool."""
     bad = Tool("f", "", {"type": "object", "properties": {"a": {"$ref": "#/$defs/no"}}})
     with pytest.raises(SchemaError) as caught:
-        tools_constraint([TOOLS[0], bad])
+        xs.tools([TOOLS[0], bad])
     assert caught.value.pointer.startswith("/anyOf/1/properties/arguments")
 
 
@@ -142,7 +144,7 @@ def test_messages_become_text():
 def test_the_note_lists_every_tool():
     """The note names each tool, with description and parameters."""
     for call in ("auto", "required"):
-        note = tools_note(TOOLS, call=call)
+        note = xs.tools(TOOLS, call=call).note
         assert all(f'"name": "{tool.name}"' in note for tool in TOOLS)
         assert "Walks." in note and '"enum": ["here", "there"]' in note
-    assert "plain text" in tools_note(TOOLS, call="auto")
+    assert "plain text" in xs.tools(TOOLS, call="auto").note

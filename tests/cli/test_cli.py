@@ -239,3 +239,12 @@ def test_train_says_what_it_lacks(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("xpress_struct.api.load", lambda *_, **__: stub)
     assert cli.main(train) == cli.BAD_INPUT
     assert "shows no hidden states" in capsys.readouterr().err
+
+
+def test_show_goes_to_stderr(writes, schema_file, capsys):
+    """--show prints the text and where its tokens came from on stderr; stdout holds the document alone."""
+    writes(TEXT)
+    assert cli.main(["json", "--schema", schema_file, "--prompt", "Q", "--show"]) == 0
+    out, err = capsys.readouterr()
+    assert out == TEXT + "\n"
+    assert err.startswith(f"{TEXT}\n\n{len(TEXT) + 1} tokens: forced ")

@@ -187,8 +187,8 @@ def test_tokens_after_the_end(rule):
     """Going on behind an end token is found."""
     commit = Decoder._emit
 
-    def deaf(self, token, **options):
-        commit(self, token, **options)
+    def deaf(self, token, origin, **options):
+        commit(self, token, origin, **options)
         if self.finish == "stop":
             self.output.append(0)
 

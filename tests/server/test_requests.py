@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.server.serving import babbles, in_process, model_of, slow, wants
+from tests.server.serving import babbles, events, in_process, model_of, slow, wants
 
 SCHEMA = {
     "type": "object",
@@ -285,3 +285,24 @@ def test_a_failure_of_ours_tells_nothing_of_the_inside(caplog):
     with in_process(model_of(broken)) as server:
         status, error = refused(server.chat(), "internal_error")
     assert (status, "secret" in error["message"], "secret" in caplog.text) == (500, False, True)
+
+
+def test_thoughts_come_apart_from_the_content():
+    """With enable_thinking, thoughts are `reasoning_content`, whole and in a stream, and the answer fits."""
+    asked = {
+        "chat_template_kwargs": {"enable_thinking": True},
+        "response_format": {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA}},
+        "max_tokens": 128,
+    }
+    with in_process(model_of(wants(f"<think>\nhm {{</think>\n\n{TEXT}"))) as found:
+        status, body = found.chat(**asked)
+        message = body["choices"][0]["message"]
+        assert (status, message["reasoning_content"], message["content"]) == (200, "hm {", TEXT)
+        _, streamed = found.chat(**asked, stream=True)
+        deltas = [event["choices"][0]["delta"] for event in events(streamed)[:-1]]
+        for name, whole in (("reasoning_content", "hm {"), ("content", TEXT)):
+            assert "".join(delta.get(name) or "" for delta in deltas) == whole
+        later = [{"role": "user", "content": "Q"}, message, {"role": "user", "content": "Q"}]
+        assert found.chat(**asked, messages=later)[0] == 200
+        assert "reasoning_content" not in found.chat()[1]["choices"][0]["message"]
+        assert refused(found.chat(chat_template_kwargs={"date": "now"}))[0] == 400

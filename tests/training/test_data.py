@@ -25,6 +25,7 @@ from xpress_struct.training.reserved import RESERVED
 from xpress_struct.training.shards import Document, append_shard, read_shards
 from xpress_struct.training.sources import read_prompts
 from xpress_struct.training.split import group_of, is_held_out
+from xpress_struct.training.texts import code_documents
 
 
 def document(key: str, *, length: int = 5, seed: int = 0) -> Document:
@@ -241,3 +242,22 @@ def test_bfcl_functions_become_schemas(tmp_path):
     }
     assert several["anyOf"][0] == one and several["anyOf"][1]["properties"]["name"] == {"const": "b"}
     assert many == {"type": "array", "items": one, "minItems": 1}
+
+
+def test_code_documents_are_the_functions_of_files(tmp_path):
+    """Functions and methods come whole where they fit, the same ones each time; no file: a clear error."""
+    body = "    return " + " + ".join(["a"] * 20)
+    (tmp_path / "sums.py").write_text(f'"""Sums of things."""\n\nimport os\n\ndef one(a):\n{body}\n')
+    (tmp_path / "broken.py").write_text("def (")
+    (tmp_path / "test_sums.py").write_text(f"def two(a):\n{body}\n")
+    model = tiny_model()
+    found = code_documents(model, tmp_path, 5)
+    assert [each.key for each in found] == ["code sums.py 0"]
+    (only,) = found
+    assert bytes(only.response).decode() == f"def one(a):\n{body}\n\n\n"
+    assert b"Sums of things." in model.vocabulary.decode(only.prompt)
+    assert not any(only.forced) and not only.held_out and only.grammar is None
+    assert code_documents(model, tmp_path, 5)[0].response == only.response
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ArgumentError, match="no Python functions"):
+        code_documents(model, tmp_path / "empty", 5)

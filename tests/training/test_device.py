@@ -39,7 +39,7 @@ def collected(model, folder):
 
 def losses(drafter, cache, documents):
     """The total losses of all blocks of each document, on the drafter's device."""
-    ids, device = drafter.draft_ids.cpu(), drafter.lm_head.device
+    ids, device = drafter.draft_ids.cpu(), drafter.device
     columns = torch.full((drafter.config.layers.vocab_size,), -1).scatter(0, ids, torch.arange(len(ids)))
     packed = []
     for document in documents:

@@ -133,6 +133,8 @@ def _generate(given: argparse.Namespace, constraint: Constraint, *, schema_in_pr
     result = stream.result
     if given.stream:
         print()
+    if given.show:
+        result.show(sys.stderr)
     if given.stats:
         print(json.dumps(result.stats.as_dict()), file=sys.stderr)
     result.value  # noqa: B018  (an incomplete or invalid text is an error, not a result)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from xpress_struct import __version__
 from xpress_struct.cli.bench import add_bench
+from xpress_struct.cli.check import add_check
 from xpress_struct.cli.commands import (
     run_choice,
     run_code,
@@ -22,7 +23,9 @@ from xpress_struct.cli.commands import (
     run_sql,
 )
 from xpress_struct.cli.experiment import add_experiment
+from xpress_struct.cli.report import add_report
 from xpress_struct.cli.serve import add_serve
+from xpress_struct.cli.simulate import add_simulate
 from xpress_struct.cli.train import add_train
 from xpress_struct.errors import IncompleteOutputError, XPressError
 
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        given.run(given)
+        code = given.run(given)
     except IncompleteOutputError as error:
         print(f"incomplete: {error}", file=sys.stderr)
         return INCOMPLETE
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of stdout went away; nothing more can be told to it.
         sys.stderr.close()
         return BAD_INPUT
-    return OK
+    return code or OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -109,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
     add_serve(commands)
     add_bench(commands)
     add_experiment(commands)
+    add_report(commands)
+    add_simulate(commands)
+    add_check(commands)
     return parser
 
 
@@ -135,5 +141,6 @@ def _generating(
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T")
     parser.add_argument("--seed", type=int, metavar="S")
     parser.add_argument("--stream", action="store_true", help="print text as it is generated")
+    parser.add_argument("--show", action="store_true", help="show on stderr where each token came from")
     parser.add_argument("--stats", action="store_true", help="print statistics as JSON on stderr")
     return parser

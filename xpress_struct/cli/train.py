@@ -31,6 +31,12 @@ def add_train(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--collect-minutes", type=float, metavar="N", help="stop collecting after so long")
     parser.add_argument("--shards", nargs="*", default=[], metavar="DIR", help="more documents to train on")
+    parser.add_argument(
+        "--code",
+        metavar="DIR|stdlib",
+        help="Python files to learn the language from; 'stdlib' is the library of this Python",
+    )
+    parser.add_argument("--code-count", type=int, default=300, metavar="N", help="documents of such code")
     parser.add_argument("--features", metavar="DIR", help="where features are kept; default: in --out")
     parser.add_argument("--steps", type=int, default=2000, metavar="N")
     parser.add_argument("--minutes", type=float, metavar="N", help="stop training after so long; then resume")
@@ -59,6 +65,8 @@ def _run(given: argparse.Namespace) -> None:
         given.out,
         documents=given.documents,
         shards=given.shards,
+        code=given.code,
+        code_count=given.code_count,
         features=given.features,
         sizes=DrafterSizes(layers=given.layers, block_size=given.block_size),
         settings=TrainSettings(steps=given.steps, anchors=given.anchors),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from llguidance import LLMatcher, LLTokenizer
 
 from xpress_struct.constraints.compiled import compile_error, engine_for, limits
-from xpress_struct.constraints.matcher import GrammarMatcher
+from xpress_struct.constraints.matcher import GrammarMatcher, TextMatcher
 from xpress_struct.constraints.report import Checked
 from xpress_struct.constraints.vocabulary import Vocabulary
 
@@ -20,20 +20,21 @@ __all__ = ["Constraint"]
 
 @dataclass(frozen=True)
 class Constraint:
-    """A compiled constraint. Made by `json_schema`, `regex`, `choice` and `lark`.
+    """A compiled constraint. Made by `json_schema`, `regex`, `choice`, `lark` and `tools`.
 
     Attributes:
-        kind: which of them made it.
+        kind: which of them made it; "engine" where it was read from another library's.
         grammar: the llguidance grammar that masks come from.
         parser: complete text -> value; raises OutputValidationError.
         schema: JSON Schema to show in a prompt, or None.
         enforced: JSON Schema keywords that the mask enforces fully.
         checked_after: what is validated on the finished value only.
         matcher_class: makes the matcher; one of its own where the grammar cannot say all.
+        note: what a model should be told besides, or None.
         report: of a Lark grammar, what was rewritten, proved, gated and bounded (a `LarkReport`).
     """
 
-    kind: Literal["json_schema", "regex", "choice", "lark"]
+    kind: Literal["json_schema", "regex", "choice", "lark", "tools", "engine"]
     grammar: str
     parser: Callable[[str], Any] = field(repr=False)
     schema: Any = field(default=None, repr=False)
@@ -42,6 +43,7 @@ class Constraint:
     matcher_class: Callable[[LLMatcher, Vocabulary], GrammarMatcher] = field(
         default=GrammarMatcher, repr=False
     )
+    note: str | None = field(default=None, repr=False)
     report: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,7 +69,7 @@ class Constraint:
         matcher, _ = self.matcher(_bytes())
         return matcher.consume_text(text) == len(text) and matcher.accepting
 
-    def matcher(self, vocabulary: Vocabulary) -> tuple[GrammarMatcher, float]:
+    def matcher(self, vocabulary: Vocabulary) -> tuple[TextMatcher, float]:
         """A matcher at the start, and the seconds its compilation took (0 when cached)."""
         engine, seconds = engine_for(self.grammar, vocabulary)
         return self.matcher_class(engine, vocabulary), seconds

@@ -22,7 +22,7 @@ from llguidance import LLMatcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import CompileLimitError, DeadEndError
 
-__all__ = ["FreeMatcher", "GrammarMatcher", "Matcher"]
+__all__ = ["FreeMatcher", "GrammarMatcher", "Matcher", "TextMatcher"]
 
 _MARKER = b"\xff"
 _COMPLETE = ("NoExtension", "NoExtensionBias", "EndOfSentence")
@@ -81,6 +81,20 @@ class Matcher(Protocol):
         """Takes back the last `count` committed tokens."""
 
     def fork(self) -> Matcher:
+        """An independent matcher at the same place."""
+
+
+class TextMatcher(Matcher, Protocol):
+    """A matcher of a constraint: it reads text too."""
+
+    def consume_text(self, text: str) -> int:
+        """Moves on over given text in any spelling; returns how many of its characters fit.
+
+        Used for text that the model did not write as tokens of its own: a prefix, or the rest of a token
+        that began as something else. The place moves only when all of it fits.
+        """
+
+    def fork(self) -> TextMatcher:
         """An independent matcher at the same place."""
 
 
@@ -211,11 +225,6 @@ class GrammarMatcher:
         twin._ended, twin._end_is_text = self._ended, self._end_is_text
 
     def consume_text(self, text: str) -> int:
-        """Moves on over given text in any spelling; returns how many of its characters fit.
-
-        Used for a prefix, which the grammar must take although the model did not write it. The
-        place moves only when all of it fits.
-        """
         tokens = self._vocabulary.encode(text)
         if self._engine.validate_tokens(tokens) == len(tokens):
             self._engine.consume_tokens(tokens)
@@ -307,3 +316,6 @@ class FreeMatcher:
         twin = FreeMatcher(self._vocabulary)
         twin._tokens = list(self._tokens)
         return twin
+
+    def consume_text(self, text: str) -> int:
+        return len(text)

@@ -144,6 +144,11 @@ class Vocabulary:
         """The end token that a finished grammar emits, or None."""
         return self.end_ids[0] if self.end_ids else None
 
+    def special_id(self, name: str) -> int | None:
+        """The special token that is called so, or None."""
+        wanted = name.encode()
+        return next((i for i in sorted(self.special_ids) if self.engine.decode_bytes([i]) == wanted), None)
+
     @cached_property
     def fingerprint(self) -> str:
         """sha256, in hex, of all tokens and the end ids: equal where ids mean the same."""

@@ -22,6 +22,7 @@ from xpress_struct.decoding.proposer import Proposer
 from xpress_struct.decoding.request import Block, Request
 from xpress_struct.decoding.rows import Rows
 from xpress_struct.decoding.text import TextAssembler
+from xpress_struct.origins import Origin
 from xpress_struct.results import FinishReason, Stats, TokenLogprobs, timed
 from xpress_struct.sampling import COIN, Noise, uniform
 from xpress_struct.target.target import Target
@@ -60,6 +61,9 @@ class Decoder:
         self._pending = list(request.prompt)
         self._started = time.perf_counter()
         self.output: list[int] = []
+        self.origins: list[Origin] = []
+        # Length of the text at the start and behind each token.
+        self.ends = [len(text.text)]
         self.logprobs: list[TokenLogprobs] = []
         self.finish: FinishReason | None = None
         self.stats = stats
@@ -105,7 +109,7 @@ class Decoder:
             self._pending += run
             for place, token in enumerate(run):
                 self.stats.forced += 1
-                self._emit(token, last=place == len(run) - 1)
+                self._emit(token, "forced", last=place == len(run) - 1)
 
     def _emit_or_close(self) -> None:
         """Emits one token if the text can still be closed behind it within the budget; else closes it.
@@ -130,13 +134,13 @@ class Decoder:
             self._matcher.commit([accepted.token])
             self._pending.append(accepted.token)
             self.stats.forced += rows is None
-            self._emit(accepted.token, last=True, rows=rows)
+            self._emit(accepted.token, "forced" if rows is None else "bonus", last=True, rows=rows)
             if self.finish == "length" and self._closing == []:
                 self.finish = "closed"
             return
         self._matcher.commit(closing)
         for token in closing:
-            self._emit(token, last=False)
+            self._emit(token, "closed", last=False)
         self.finish = "closed"
 
     def _closing_behind(self, token: int, left: int, forced: bool) -> list[int] | None:
@@ -226,12 +230,12 @@ class Decoder:
         self._matcher.commit(emitted[0 if self._looks_ahead else rows.advanced :])
         self._keep(self._cache.lengths[0] - (block.sent - min(accepted.count, block.sent)))
         self._pending = emitted[-1:]
-        guessed = set(block.guessed)
+        origins: list[Origin] = [*block.origins[: len(kept)], "bonus"]
         self.stats.note_round(len(block.guessed), sum(slot < accepted.count for slot in block.guessed))
         for slot, token in enumerate(emitted):
             if self.finish is None:
-                self.stats.forced += slot < len(kept) and slot not in guessed
-                self._emit(token, last=slot == len(emitted) - 1, rows=rows, slot=slot)
+                self.stats.forced += origins[slot] == "forced"
+                self._emit(token, origins[slot], last=slot == len(emitted) - 1, rows=rows, slot=slot)
 
     @property
     def _at_once(self) -> bool:
@@ -249,12 +253,15 @@ class Decoder:
         if self._taps and (states := self._cache.tapped) is not None:
             self._proposer.read(states[: len(states) - dropped])
 
-    def _emit(self, token: int, *, last: bool, rows: Rows | None = None, slot: int = 0) -> None:
+    def _emit(
+        self, token: int, origin: Origin, *, last: bool, rows: Rows | None = None, slot: int = 0
+    ) -> None:
         """Adds a token to the output and sees whether the text is finished.
 
         The matcher stands behind the last token committed with this one.
         """
         self.output.append(token)
+        self.origins.append(origin)
         if self._request.logprobs is not None:
             self.logprobs.append(self._logprobs(token, rows, slot))
         ended = last and self._matcher.ended
@@ -265,6 +272,7 @@ class Decoder:
             self.finish = "stop"
         elif len(self.output) >= self._budget:
             self.finish = "stop" if self._matcher.complete else "length"
+        self.ends.append(len(self._text.text))
 
     def _logprobs(self, token: int, rows: Rows | None, slot: int) -> TokenLogprobs:
         if rows is None:

@@ -108,8 +108,8 @@ class Proposer:
         path = matcher.fork()
         room = min(self._length.ask(guesser.longest), left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
-            guess = self._guess(guesser, path, output, block, room - len(block.guessed), noise)
-            more = self._walk(path, guess.tokens, guess.q, block, room, left)
+            draft = self._guess(guesser, path, output, block, room - len(block.guessed), noise)
+            more = self._walk(path, draft, block, room, left)
             if not more or not guesser.resumes:
                 break
         block.ends = path.ended
@@ -139,7 +139,7 @@ class Proposer:
         inside = stats.refine_s + stats.mask_s
         with timed(stats, "draft_s"):
             if guesser.resumes and (spelled := path.spelled()):
-                return Draft(spelled[:room])
+                return Draft(spelled[:room], origin="looked_up")
             so_far = [*output, *block.tokens]
             draft = guesser.session.propose(so_far, room, path, noise, len(block.tokens))
         stats.draft_s -= stats.refine_s + stats.mask_s - inside
@@ -147,16 +147,14 @@ class Proposer:
             self._reports.append(draft.report)
         return draft
 
-    def _walk(
-        self, path: Matcher, guess: list[int], q: Tensor | None, block: Block, room: int, left: int
-    ) -> bool:
+    def _walk(self, path: Matcher, draft: Draft, block: Block, room: int, left: int) -> bool:
         """Adds the legal part of a guess to the block, then what it forces; False at its end.
 
         A draft may hold forced tokens, which are no guesses: it is cut where the block has `room` guesses.
         """
         with timed(self._stats, "walk_s"):
             start = len(block.tokens)
-            guess = guess[: left - start]
+            guess, q = draft.tokens[: left - start], draft.q
             legal = 0
             for token in guess:
                 chosen = not path.forced()
@@ -167,11 +165,13 @@ class Proposer:
                     break
                 if chosen:
                     block.guessed.append(start + legal)
+                block.origins.append(draft.origin_of(legal) if chosen else "forced")
                 legal += 1
             # An illegal token that was drawn is offered and refused; cutting it would be biased.
             # Behind an end token there is nothing to offer.
             if q is not None and legal < len(guess) and not path.ended:
                 block.guessed.append(start + legal)
+                block.origins.append(draft.origin_of(legal))
                 offered = guess[: legal + 1]
             else:
                 offered = guess[:legal]
@@ -184,6 +184,7 @@ class Proposer:
             run = [] if path.complete else path.forced()[: left - len(block.tokens)]
             path.commit(run)
             block.tokens += run
+            block.origins += ["forced"] * len(run)
             block.legal += len(run)
             block.q += [None] * len(run)
             return not path.complete

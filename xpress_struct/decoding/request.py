@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from xpress_struct.origins import Origin
 from xpress_struct.sampling import NoiseKey, Rule, SamplingParams
 
 __all__ = ["Block", "Request"]
@@ -42,6 +43,7 @@ class Block:
     """A draft as it goes to the target: guesses with the forced runs between them."""
 
     tokens: list[int] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)  # per token
     legal: int = 0  # how many are legal in a row; one more is offered where a drawn one is illegal
     guessed: list[int] = field(default_factory=list)  # slots that are guesses
     q: list[Tensor | None] = field(default_factory=list)  # per token; None where it was not drawn

@@ -46,9 +46,17 @@ class TextAssembler:
         """Adds a token; True when a stop string ended the text."""
         if token in self._vocabulary.special_ids:
             return False
-        self.text += self._decoder.decode(self._vocabulary.tokens[token])
+        return self._add(self._vocabulary.tokens[token])
+
+    def _add(self, spelled: bytes) -> bool:
+        self.text += self._decoder.decode(spelled)
         self.stopped = bool(self._stops) and self._cut_at_stop()
         return self.stopped
+
+    @property
+    def thinking(self) -> str | None:
+        """The thoughts so far; None where there is no thinking block."""
+        return None
 
     def take(self, *, final: bool = False) -> str:
         """Text not taken before that can no longer change; all of it when `final`."""

@@ -57,4 +57,5 @@ def draft_block(
         sums = refined.certainty.sum(-1)
         # On the target's device the round's own wait brings them along.
         sums = sums.to("cpu", non_blocking=sums.device == context.target.device)
-    return Draft(refined.tokens, refined.q, report=(len(refined.tokens), sums)), refined.history
+    report = len(refined.tokens), sums
+    return Draft(refined.tokens, refined.q, report=report, repaired=refined.changed), refined.history

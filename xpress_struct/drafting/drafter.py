@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from xpress_struct.drafting.control import DraftControl
 from xpress_struct.errors import TokenizerMismatchError
+from xpress_struct.origins import Origin
 from xpress_struct.results import Stats
 from xpress_struct.sampling import Noise, Rule, SamplingParams
 
@@ -94,12 +95,20 @@ class Draft(NamedTuple):
         matched: bytes of context that a looked-up draft rests on.
         report: slots whose distribution the drafter told, and the sums [2] of its confidence and entropy over
             them; they are read once the round has waited for the device.
+        origin: where the tokens came from.
+        repaired: places of those that a refinement changed; their origin is "repaired".
     """
 
     tokens: list[int]
     q: Tensor | None = None
     matched: int = 0
     report: tuple[int, Tensor] | None = None
+    origin: Origin = "drafted"
+    repaired: Collection[int] = ()
+
+    def origin_of(self, place: int) -> Origin:
+        """Where the token at a place of the draft came from."""
+        return "repaired" if place in self.repaired else self.origin
 
 
 class DraftSession(Protocol):

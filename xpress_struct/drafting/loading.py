@@ -12,7 +12,7 @@ from xpress_struct.drafting.checkpoints import read_checkpoint
 from xpress_struct.drafting.checkpoints.files import fetch_config
 from xpress_struct.drafting.checkpoints.fits import check_fits
 from xpress_struct.drafting.checkpoints.formats import is_diffusion_drafter
-from xpress_struct.drafting.checkpoints.published import cached_for
+from xpress_struct.drafting.checkpoints.published import cached_for, shipped_for
 from xpress_struct.drafting.diffusion import DiffusionDrafter
 from xpress_struct.drafting.drafter import Drafter
 from xpress_struct.drafting.lookup import LookupDrafter
@@ -63,7 +63,9 @@ def load_drafter(
         DrafterMismatchError, TokenizerMismatchError: it does not fit the target.
     """
     if isinstance(drafter, str) and drafter == "auto":
-        drafter = cached_for(str(getattr(target.model.config, "name_or_path", ""))) or "lookup"
+        name = str(getattr(target.model.config, "name_or_path", ""))
+        shipped = shipped_for(name)
+        drafter = cached_for(name) or ([shipped, "lookup"] if shipped else "lookup")
     if isinstance(drafter, (list, tuple)):
         loaded = [load_drafter(each, target, vocabulary, tokenizer) for each in drafter]
         return SeveralDrafter([each for each in loaded if each is not None])

@@ -56,7 +56,7 @@ class _LookupSession:
             return Draft([])
         # A token spells four bytes or so; twice that leaves the last token of the room whole.
         follows = text[end : end + 8 * room]
-        return Draft(self._vocabulary.encode_bytes(follows)[:room], matched=matched)
+        return Draft(self._vocabulary.encode_bytes(follows)[:room], matched=matched, origin="looked_up")
 
     def _continuation(self, text: bytes) -> tuple[int, int]:
         """Where the longest earlier match of the text's end ends, and its length; the latest of equal ones.

@@ -86,6 +86,14 @@ class Refined:
     history: list[list[int]]
     repairs: list[int]
 
+    @property
+    def changed(self) -> list[int]:
+        """Slots of the draft whose token is not the base's winner."""
+        if not self.passes:
+            return self.repairs
+        pairs = enumerate(zip(self.tokens, self.history[0], strict=False))
+        return [slot for slot, (token, first) in pairs if token != first]
+
     def before(self, slot: int) -> Refined:
         """The draft without the slots from this one on."""
         return replace(

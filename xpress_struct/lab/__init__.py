@@ -1,0 +1,1 @@
+"""The lab: what is measured about decoding, not how to decode."""

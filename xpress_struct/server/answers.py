@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from xpress_struct.constraints.tools import CallReader
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.results import Generation, TokenLogprobs
-from xpress_struct.tools import CallReader
 
 __all__ = ["ChatAnswer", "CompletionAnswer", "usage"]
 
@@ -84,6 +84,8 @@ class ChatAnswer(_Answer):
     def choice(self, index: int, result: Generation) -> dict[str, Any]:
         """A finished choice."""
         message: dict[str, Any] = {"role": "assistant", "content": result.text, "refusal": None}
+        if result.thinking is not None:
+            message["reasoning_content"] = result.thinking
         reason = _REASONS[result.finish_reason]
         if self._calls:
             reader = CallReader()
@@ -101,10 +103,10 @@ class ChatAnswer(_Answer):
             "logprobs": self._logprobs(result),
         }
 
-    def begun(self, index: int, piece: str) -> list[dict[str, Any]]:
-        """Choices of the chunks that a piece of text makes."""
+    def begun(self, index: int, piece: str, *, thought: bool = False) -> list[dict[str, Any]]:
+        """Choices of the chunks that a piece of text, or of the thoughts, makes."""
         stream = self._streams.setdefault(index, _ChatStream(index, self._calls))
-        return stream.feed(piece)
+        return stream.think(piece) if thought else stream.feed(piece)
 
     def ended(self, index: int, result: Generation) -> list[dict[str, Any]]:
         """Choices of the last chunks of a choice; its log-probabilities come here."""
@@ -143,6 +145,9 @@ class _ChatStream:
             return self._deltas({"content": piece})
         self._reader.feed(piece)
         return self._read()
+
+    def think(self, piece: str) -> list[dict[str, Any]]:
+        return self._deltas({"reasoning_content": piece})
 
     def finish(self, complete: bool) -> list[dict[str, Any]]:
         if self._reader is None:
@@ -194,8 +199,8 @@ class CompletionAnswer(_Answer):
             "logprobs": self._logprobs(result),
         }
 
-    def begun(self, index: int, piece: str) -> list[dict[str, Any]]:
-        """Choices of the chunks that a piece of text makes."""
+    def begun(self, index: int, piece: str, *, thought: bool = False) -> list[dict[str, Any]]:
+        """Choices of the chunks that a piece of text makes; there are no thoughts here."""
         return [{"index": index, "text": piece, "finish_reason": None, "logprobs": None}]
 
     def ended(self, index: int, result: Generation) -> list[dict[str, Any]]:

@@ -182,7 +182,7 @@ async def _chunks(
     event = first
     while event is not None:
         if isinstance(event, Piece):
-            choices = answer.begun(event.choice, event.text)
+            choices = answer.begun(event.choice, event.text, thought=event.thought)
         else:
             results.append((event.choice, event.result))
             _check_finished(task, results[-1:], several=False)

@@ -14,11 +14,11 @@ from xpress_struct.constraints.json_schema import json_schema
 from xpress_struct.constraints.lark import lark
 from xpress_struct.constraints.lark.shipped import shipped_grammars
 from xpress_struct.constraints.regex import choice, regex
+from xpress_struct.constraints.tools import Tool, tools
 from xpress_struct.errors import GrammarError, UnsupportedFeatureError
 from xpress_struct.server.bodies import parse_json
 from xpress_struct.server.errors import RequestError
 from xpress_struct.server.requests import Request, ResponseFormat, StructuredOutputs, ToolSpec
-from xpress_struct.tools import Tool, tools_constraint
 
 __all__ = ["Spec", "build", "from_package", "spec_of", "tool_of"]
 
@@ -101,8 +101,8 @@ def build(spec: Spec) -> Constraint:
     if kind == "choice":
         return choice(source)
     if kind == "tools":
-        tools, call = source
-        return tools_constraint([Tool(*tool) for tool in tools], call=call)
+        given, call = source
+        return tools([Tool(*tool) for tool in given], call=call)
     assert kind == "grammar"
     return _grammar(source)
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.tools import Tool
+from xpress_struct.constraints.tools.note import tools_note
+from xpress_struct.messages import plain_messages
 from xpress_struct.model import Model
 from xpress_struct.options import Options
 from xpress_struct.prompt import Prompt
@@ -17,7 +20,6 @@ from xpress_struct.server.errors import RequestError
 from xpress_struct.server.limits import Limits
 from xpress_struct.server.requests import ChatRequest, CompletionRequest, NamedTool, Request
 from xpress_struct.server.worker import Finished, Job, Piece
-from xpress_struct.tools import Tool, plain_messages, tools_note
 
 __all__ = ["Task", "chat_task", "completion_task"]
 
@@ -83,8 +85,8 @@ class Task:
             buffered = constraint is not None and bool(constraint.checked_after)
             prompt = prompts[index // self.n]
             with model.stream(prompt, constraint, buffered=buffered, **options) as stream:
-                for piece in stream:
-                    job.emit(Piece(index, piece))
+                for kind, piece in stream.parts():
+                    job.emit(Piece(index, piece, kind == "thinking"))
             note(stream.result)
             if stream.result.finish_reason == "timeout":
                 raise _too_late()
@@ -118,7 +120,8 @@ def chat_task(asked: ChatRequest, limits: Limits, seed: int) -> Task:
     if asked.max_tokens is not None and asked.max_completion_tokens not in (None, asked.max_tokens):
         raise RequestError("max_tokens and max_completion_tokens differ; give one.", param="max_tokens")
     shown = asked.response_format is not None and asked.response_format.type == "json_schema"
-    messages = plain_messages(_messages(asked), tools_note(tools, call=call) if tools else "")
+    thinks = asked.chat_template_kwargs
+    messages = plain_messages(_messages(asked), tools_note(tools, must=call == "required") if tools else "")
     return Task(
         prompts=[messages],
         n=_choices(asked, 1, limits),
@@ -134,6 +137,7 @@ def chat_task(asked: ChatRequest, limits: Limits, seed: int) -> Task:
             ),
             # The library counts the tokens to show; one is the least.
             "logprobs": max(1, asked.top_logprobs or 0) if asked.logprobs else 0,
+            "thinking": bool(thinks and thinks.enable_thinking),
         },
     )
 

@@ -83,13 +83,15 @@ class Call(_Model):
 
 
 class Message(_Model):
-    """A chat message. What clients send back of an answer is known: `parsed` repeats it, the rest is null."""
+    """A chat message. What clients send back of an answer is known: `parsed` repeats it, thoughts stay out of
+    later prompts, the rest is null."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
     name: str | None = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
+    reasoning_content: str | None = None
     refusal: None = None
     audio: None = None
     function_call: None = None
@@ -176,6 +178,12 @@ class Request(_Model):
     max_tokens: int | None = Field(default=None, ge=1)
 
 
+class TemplateArguments(_Model):
+    """Of vLLM's arguments of the chat template, the one that is served."""
+
+    enable_thinking: bool | None = None
+
+
 class ChatRequest(Request):
     """`/v1/chat/completions`."""
 
@@ -186,6 +194,7 @@ class ChatRequest(Request):
     tools: list[ToolSpec] | None = Field(default=None, max_length=128)
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
+    chat_template_kwargs: TemplateArguments | None = None
 
 
 class CompletionRequest(Request):

@@ -17,10 +17,11 @@ __all__ = ["Event", "Finished", "Job", "Piece", "Worker"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Text of a choice."""
+    """Text of a choice, or of the thoughts before it."""
 
     choice: int
     text: str
+    thought: bool = False
 
 
 @dataclass(frozen=True)

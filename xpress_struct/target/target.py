@@ -108,13 +108,13 @@ class TransformersTarget:
         logits: Tensor = self.model.get_output_embeddings()(hidden)
         return logits
 
-    @torch.inference_mode()
+    @torch.no_grad()  # not inference mode: a drafter is trained through it
     def head_of(self, ids: Tensor) -> Callable[[Tensor], Tensor]:
         head = self.model.get_output_embeddings()
         rows = ids.to(head.weight.device)
         bias = getattr(head, "bias", None)
         weight, bias = head.weight[rows], None if bias is None else bias[rows]
-        return lambda hidden: torch.nn.functional.linear(hidden, weight, bias)
+        return lambda hidden: torch.nn.functional.linear(hidden.to(weight.dtype), weight, bias)
 
     def score(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
         if self.no_speculation is None or cache.lengths[0] == 0:

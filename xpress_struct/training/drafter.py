@@ -35,43 +35,51 @@ class TrainedDrafter(nn.Module):
     Args:
         weights: with a reduced vocabulary, a head, and layers of full attention that see both ways, where
             slot k predicts the token at slot k.
-        target: whose embeddings are used, frozen.
+        target: whose embeddings are used, frozen, and its output head where the weights have none.
+        dropout: share of the fused features, the embeddings and the last states that is dropped in training.
     """
 
-    def __init__(self, weights: DraftWeights, target: TappedTarget) -> None:
+    def __init__(self, weights: DraftWeights, target: TappedTarget, dropout: float = 0.0) -> None:
         super().__init__()
         config = weights.config
-        if weights.head is None or weights.lm_head is None or weights.draft_ids is None:
+        if weights.head is None or weights.draft_ids is None:
             raise ArgumentError("A drafter is trained with a head and a reduced vocabulary.")
         plain = set(config.layers.layer_types) == {"full_attention"} and not config.full_is_causal
         if not plain or config.predicts_next:
             raise ArgumentError("Layers that slide or look back only, and predicts_next, are not trained.")
         self.config = config
         self.backbone, self.head = weights.backbone, weights.head
-        self.lm_head = nn.Parameter(weights.lm_head.clone())
+        self.lm_head = None if weights.lm_head is None else nn.Parameter(weights.lm_head.clone())
         self.draft_ids: Tensor
         self.register_buffer("draft_ids", weights.draft_ids.clone())
-        self._target = target
+        self._target, self._dropout = target, dropout
+        self._rows = target.head_of(weights.draft_ids)
 
     @property
     def weights(self) -> DraftWeights:
         """The weights as they are now."""
-        return DraftWeights(self.config, self.backbone, self.head, self.draft_ids, self.lm_head.detach())
+        lm_head = None if self.lm_head is None else self.lm_head.detach()
+        return DraftWeights(self.config, self.backbone, self.head, self.draft_ids, lm_head)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.draft_ids.device
 
     def forward(self, blocks: Blocks) -> Scored:
         """Base logits, and the bias as a function of what is drafted."""
         backbone = self.backbone
-        features = backbone.fuse(blocks.states.to(self.lm_head.dtype))
+        features = self._drop(backbone.fuse(blocks.states.to(backbone.fc.weight.dtype)))
         # Made outside of inference mode, or gradients could not pass by it.
         hidden = self._target.embed(blocks.ids).to(features.dtype).clone()
         if self.config.embedding_scale != 1.0:
             hidden = hidden * self.config.embedding_scale
-        hidden = hidden[None]
+        hidden = self._drop(hidden)[None]
         rope = backbone.rotary_emb(hidden, torch.cat((blocks.context, blocks.positions))[None])
         for layer in backbone.layers:
             hidden = layer(hidden, features[None], rope, blocks.visible, None)
-        normed = backbone.norm(hidden)[0][blocks.slots]
-        base = backbone.logits(nn.functional.linear(normed[:, 1:], self.lm_head))
+        normed = self._drop(backbone.norm(hidden)[0][blocks.slots])
+        base = backbone.logits(self._output(normed[:, 1:]))
         head = cast(Head, self.head)
         prepared = head.prepare(normed)
 
@@ -79,3 +87,11 @@ class TrainedDrafter(nn.Module):
             return head.bias(torch.cat((blocks.lead, drafted[:, :-1]), dim=1), prepared)[:, 1:]
 
         return Scored(base, bias)
+
+    def _output(self, hidden: Tensor) -> Tensor:
+        if self.lm_head is not None:
+            return nn.functional.linear(hidden, self.lm_head)
+        return self._rows(hidden).to(hidden.dtype)
+
+    def _drop(self, values: Tensor) -> Tensor:
+        return nn.functional.dropout(values, self._dropout, self.training)

@@ -83,7 +83,8 @@ class Evaluation:
     @torch.no_grad()
     def run(self, drafter: TrainedDrafter) -> dict[str, dict[str, Counts]]:
         """Counts by category, then by way; the category "all" has the sum."""
-        result: dict[str, dict[str, Counts]] = {}
+        # "all" is there without a document too: few prompts may have none that is held out.
+        result: dict[str, dict[str, Counts]] = {"all": {way: Counts() for way in WAYS}}
         for document, masks in self._cases:
             anchors = every_anchor(document, drafter.config.max_known)
             ways = self._ways(drafter, document, masks, anchors)
@@ -99,7 +100,7 @@ class Evaluation:
         if not anchors:
             return {way: _rounds(document, {}) for way in WAYS}
         config = drafter.config
-        device = drafter.lm_head.device
+        device = drafter.device
         blocks = pack(
             document, self._features.of(document), anchors, config.block_size, config.mask_token_id
         ).to(device)

@@ -29,7 +29,7 @@ class LossSettings:
 
     cross_entropy: float = 0.1
     free_running: float = 0.3
-    rounds: int = 3
+    rounds: int = 2
     base: float = 0.6
     gamma: float = 4.0
 

@@ -42,11 +42,15 @@ def _rounds(last: Mapping[str, Any]) -> str:
     rows = []
     for name in last["held_out"]:
         ways = [_counts(last, name, way) for way in WAYS]
+        if not ways[0].chosen:
+            continue
         forced = 1 - ways[0].chosen / ways[0].tokens
         chosen = " | ".join(f"{each.per_round:.2f}" for each in ways)
         whole = " | ".join(f"{each.all_per_round:.2f}" for each in ways)
         alone = ways[0].tokens / ways[0].chosen
         rows.append(f"| {name} | {ways[0].tokens} | {forced:.0%} | {chosen} | {alone:.2f} | {whole} |")
+    if not rows:
+        return "No document was held out, so nothing was evaluated."
     names = " | ".join(WAYS)
     return (
         "Held-out schemas, greedy. Rounds are counted along the target's own responses, without lookup. The "

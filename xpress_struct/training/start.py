@@ -48,7 +48,7 @@ class DrafterSizes:
     layers: int = 2
     taps: int = 3
     block_size: int = 16
-    draft_vocab_size: int = 6144
+    draft_vocab_size: int = 8192
     rank: int = 128
     mlp_hidden: int = 256
     passes: int = 4
@@ -94,7 +94,8 @@ def draft_vocabulary(documents: Sequence[Document], texts: Iterable[str], model:
 def new_weights(
     model: Model, documents: Sequence[Document], sizes: DrafterSizes, texts: Iterable[str] = ()
 ) -> DraftWeights:
-    """A drafter that begins as the target's last layers, as far as they are of the same kind.
+    """A drafter that begins as the target's last layers, as far as they are of the same kind, and that
+    speaks through the target's output head.
 
     Its layers normalise queries and keys. Where the target's do not, these norms start at the size that the
     target's queries and keys have on a few of the documents.
@@ -124,8 +125,7 @@ def new_weights(
     )
     backbone = Backbone(config)
     _copy_layers(backbone, target.model, documents[:_MEASURED])
-    head = target.model.get_output_embeddings().weight.detach().float().cpu()
-    return DraftWeights(config, backbone, make_head(config, target.width), draft_ids, head[draft_ids].clone())
+    return DraftWeights(config, backbone, make_head(config, target.width), draft_ids)
 
 
 def _name(model: Any) -> str | None:

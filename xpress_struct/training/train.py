@@ -24,8 +24,9 @@ from xpress_struct.training.evaluation import Evaluation, summary
 from xpress_struct.training.features import FeatureCache, tapped_target
 from xpress_struct.training.prompts import CATEGORIES, TrainPrompt
 from xpress_struct.training.report import write_report
-from xpress_struct.training.shards import Document, read_shards
+from xpress_struct.training.shards import Document, append_shard, read_shards
 from xpress_struct.training.start import DrafterSizes, new_weights, tap_layers
+from xpress_struct.training.texts import code_documents
 from xpress_struct.training.trainer import Trainer, TrainSettings
 
 __all__ = ["EVALUATED", "train"]
@@ -41,6 +42,8 @@ def train(
     *,
     documents: int = 2000,
     shards: Sequence[str | Path] = (),
+    code: str | Path | None = None,
+    code_count: int = 300,
     features: str | Path | None = None,
     sizes: DrafterSizes | None = None,
     settings: TrainSettings | None = None,
@@ -60,6 +63,8 @@ def train(
         prompts: may be empty where there are shards.
         documents: responses to collect, those that are in `out` included.
         shards: further folders of documents to train on; none of these is collected again.
+        code: a source of `code_documents`, which go to `out/shards` too.
+        code_count: how many of them.
         features: where features are kept; `out/features` by default.
         resume: go on with what is in `out`; documents that came since take part from here on.
         seconds: stop training after this long; resume goes on.
@@ -93,13 +98,19 @@ def train(
             known={document.key for document in read_shards(shards, model.vocabulary.fingerprint)},
         )
     found = read_shards([out / "shards", *shards], model.vocabulary.fingerprint)
+    if code is not None:
+        known = {document.key for document in found}
+        texts = [each for each in code_documents(model, code, code_count) if each.key not in known]
+        if texts:
+            append_shard(out / "shards", texts, model.vocabulary.fingerprint)
+        found += texts
     learned = [document for document in found if not document.held_out]
     if not learned:
         raise ArgumentError("There is no document to train on: pass prompts, or folders with shards.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         weights = _weights(model, learned, prompts, sizes, out if resumed else None)
-    drafter = TrainedDrafter(weights, target).to(target.device)
+    drafter = TrainedDrafter(weights, target, settings.dropout).to(target.device)
     trainer = Trainer(drafter, learned, cache, settings, out, max_shard_size)
     if resumed:
         trainer.resume()

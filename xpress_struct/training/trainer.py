@@ -42,6 +42,7 @@ class TrainSettings:
         steps: of the whole schedule: warm-up, then a cosine down to a tenth of the rate.
         documents, anchors: a step sees so many documents, and up to so many blocks of each.
         learning_rate, warmup, weight_decay, clip: see `Optimizers`; `warmup` is a share of the steps.
+        dropout: see `TrainedDrafter`. Documents are few, so that without it they are learned by heart.
         loss: see `LossSettings`.
         seed: of the order of documents and of the blocks.
     """
@@ -51,7 +52,8 @@ class TrainSettings:
     anchors: int = 16
     learning_rate: float = 1e-3
     warmup: float = 0.04
-    weight_decay: float = 0.01
+    weight_decay: float = 0.05
+    dropout: float = 0.1
     clip: float = 1.0
     loss: LossSettings = field(default_factory=LossSettings)
     seed: int = 0
@@ -143,17 +145,19 @@ class Trainer:
         self._optimizers.zero_grad()
         rng = random.Random(f"{self.settings.seed} step {self.progress.step}")
         batch = self._batch()
-        sums = torch.zeros(4, device=self.drafter.lm_head.device)
-        for document in batch:
-            sums += self._learn(document, rng, 1 / len(batch)) / len(batch)
+        device = self.drafter.device
+        sums = torch.zeros(4, device=device)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(rng.getrandbits(60))  # of the dropout
+            for document in batch:
+                sums += self._learn(document, rng, 1 / len(batch)) / len(batch)
         self._optimizers.step(self._rate(self.progress.step))
         self.progress.step += 1
         # The only wait for a GPU in a step: the next documents are packed while it works.
         return cast(list[float], sums.tolist())
 
     def _learn(self, document: Document, rng: random.Random, share: float) -> Tensor:
-        config, drafter = self.drafter.config, self.drafter
-        device = drafter.lm_head.device
+        config, drafter, device = self.drafter.config, self.drafter, self.drafter.device
         anchors = random_anchors(document, self.settings.anchors, config.max_known, rng)
         if not anchors:
             return torch.zeros(4, device=device)

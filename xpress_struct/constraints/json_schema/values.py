@@ -67,6 +67,7 @@ class SchemaParser:
         registry: Mapping[str, Any] | None = None,
         formats: Literal["known", "ignore"] = "known",
     ) -> None:
+        self._made_of = schema, registry, formats
         validator = validator_class(schema)
         schema = readable(schema)
         try:
@@ -83,6 +84,10 @@ class SchemaParser:
             registry=SPECIFICATIONS.with_resources(resources),
             format_checker=_format_checker() if formats == "known" else None,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A validator class cannot be pickled; a `Generation`, which holds its parser, can.
+        return SchemaParser, self._made_of
 
     def __call__(self, text: str) -> Any:
         value = load_json(text)

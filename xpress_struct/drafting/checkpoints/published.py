@@ -1,8 +1,12 @@
-"""Published drafters by the name of their target."""
+"""Drafters by the name of their target: those in this package, and published ones."""
 
 from __future__ import annotations
 
-__all__ = ["PUBLISHED", "cached_for"]
+from pathlib import Path
+
+from xpress_struct.target.bundled import NAME, model_dir
+
+__all__ = ["PUBLISHED", "cached_for", "shipped_for"]
 
 PUBLISHED = {
     "Qwen/Qwen3-8B": (
@@ -23,6 +27,13 @@ PUBLISHED = {
 def cached_for(target_name: str) -> str | None:
     """The first published drafter of this target that is in the Hugging Face cache; nothing is downloaded."""
     return next((repo for repo in PUBLISHED.get(target_name, ()) if _is_cached(repo)), None)
+
+
+def shipped_for(target_name: str) -> Path | None:
+    """The folder in this package of the drafter of a target: the embedded model has one."""
+    if not target_name or Path(target_name) != model_dir():
+        return None
+    return Path(__file__).parents[2] / "weights" / NAME
 
 
 def _is_cached(repo: str) -> bool:

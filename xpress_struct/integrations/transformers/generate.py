@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ from torch import Tensor
 from transformers import GenerationConfig, StoppingCriteriaList
 from transformers.generation import GenerateDecoderOnlyOutput
 
+from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.drafting.loading import check_drafter, load_drafter
-from xpress_struct.errors import ArgumentError, UnknownArgumentError
+from xpress_struct.errors import ArgumentError, UnknownArgumentError, UnsupportedFeatureError
 from xpress_struct.integrations.transformers.arguments import (
     check_arguments,
     passed_to_generate,
@@ -20,12 +22,13 @@ from xpress_struct.integrations.transformers.arguments import (
     sampling_of,
 )
 from xpress_struct.integrations.transformers.criteria import watched_criteria
-from xpress_struct.integrations.transformers.processed import ProcessedTarget, processors_before_mask
-from xpress_struct.integrations.transformers.rows import (
-    RowOutput,
-    decode_row,
-    sequences_of,
+from xpress_struct.integrations.transformers.processed import (
+    ProcessedTarget,
+    Processor,
+    is_outlines,
+    processors_before_mask,
 )
+from xpress_struct.integrations.transformers.rows import Row, RowOutput, sequences_of
 from xpress_struct.integrations.transformers.shared import (
     Constraints,
     constraint_list,
@@ -117,36 +120,92 @@ class XPressGenerate:
         self,
         model: Any,
         input_ids: Tensor,
-        logits_processor: Sequence[Callable[[Tensor, Tensor], Tensor]],
+        logits_processor: Sequence[Processor],
         stopping_criteria: StoppingCriteriaList,
         generation_config: GenerationConfig,
         **model_kwargs: Any,
     ) -> Tensor | XPressOutput:
         """Called by `generate`."""
-        passed = passed_to_generate(model)
-        check_arguments(generation_config, model_kwargs, passed)
-        prompts = prompt_rows(input_ids, model_kwargs)
-        streamer = self._streamer_of(passed, input_ids)
-        decoder = self._model(model, generation_config)
-        options = self._read_options(generation_config, input_ids.shape[1])
-        processors = processors_before_mask(logits_processor, generation_config)
-        criteria = watched_criteria(stopping_criteria, generation_config, decoder.vocabulary.end_ids)
-        generations = []
-        for row, (padding, prompt) in enumerate(prompts):
-            index = row_constraint(len(self._constraints), row, len(prompts))
-            used = decoder
-            if processors:
-                assert isinstance(decoder.target, TransformersTarget)
-                target = ProcessedTarget(decoder.target, processors, padding, input_ids.device)
-                used = Model(target, decoder.tokenizer, decoder.vocabulary, decoder.drafter)
-            emit = RowOutput(padding + prompt, criteria, streamer, input_ids.device)
-            generations.append(decode_row(used, prompt, self._constraints[index], options, row, emit))
+        rows, streamer = self._prepare(
+            model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs
+        )
+        generations = [row.decode() for row in rows]
         if streamer is not None:
             streamer.end()
         sequences = sequences_of(input_ids, generations, generation_config)
         if generation_config.return_dict_in_generate:
             return XPressOutput(sequences=sequences, generations=tuple(generations))
         return sequences
+
+    def stream(
+        self,
+        model: Any,
+        input_ids: Tensor,
+        logits_processor: Sequence[Processor],
+        stopping_criteria: StoppingCriteriaList,
+        generation_config: GenerationConfig,
+        **model_kwargs: Any,
+    ) -> Iterator[str]:
+        """A `custom_generate` too, for one row: `generate` then returns its text piece by piece.
+
+            for piece in model.generate(**inputs, custom_generate=decode.stream):
+                print(piece, end="")
+
+        Rounds run as pieces are asked for; closing the iterator stops the model.
+        """
+        rows, streamer = self._prepare(
+            model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs
+        )
+        if len(rows) > 1 or streamer is not None:
+            asked = "a streamer" if streamer is not None else f"{len(rows)} rows"
+            raise ArgumentError(f"stream gives the pieces of one row, and takes no streamer: not {asked}.")
+        return rows[0].pieces()
+
+    def _prepare(
+        self,
+        model: Any,
+        input_ids: Tensor,
+        logits_processor: Sequence[Processor],
+        stopping_criteria: StoppingCriteriaList,
+        config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+    ) -> tuple[list[Row], BaseStreamer | None]:
+        """The rows of a call, not yet begun."""
+        passed = passed_to_generate(model)
+        check_arguments(config, model_kwargs, passed)
+        prompts = prompt_rows(input_ids, model_kwargs)
+        streamer = self._streamer_of(passed, input_ids)
+        decoder = self._model(model, config)
+        options = self._read_options(config, input_ids.shape[1])
+        constraints, processors = self._split(
+            processors_before_mask(logits_processor, config), decoder.vocabulary
+        )
+        criteria = watched_criteria(stopping_criteria, config, decoder.vocabulary.end_ids)
+        rows = []
+        for number, (padding, prompt) in enumerate(prompts):
+            index = row_constraint(len(constraints), number, len(prompts))
+            used = decoder
+            if processors:
+                assert isinstance(decoder.target, TransformersTarget)
+                target = ProcessedTarget(decoder.target, processors, padding, input_ids.device)
+                used = Model(target, decoder.tokenizer, decoder.vocabulary, decoder.drafter)
+            emit = RowOutput(padding + prompt, criteria, streamer, input_ids.device)
+            rows.append(Row(used, prompt, constraints[index], options, number, emit))
+        return rows, streamer
+
+    def _split(
+        self, processors: list[Processor], vocabulary: Vocabulary
+    ) -> tuple[Sequence[Constraint | None], list[Processor]]:
+        """The constraints of a call, and the processors that come before their mask."""
+        for each in processors:
+            if is_outlines(each):
+                raise UnsupportedFeatureError(
+                    f"{type(each).__name__} of Outlines goes forward only, so drafts cannot be checked with "
+                    "it: use OutlinesGenerate of xpress_struct.integrations.outlines, which reads its "
+                    "constraint.",
+                    feature="logits_processor",
+                )
+        return self._constraints, processors
 
     def _streamer_of(self, passed: dict[str, Any], input_ids: Tensor) -> BaseStreamer | None:
         theirs = passed.get("streamer")

@@ -20,7 +20,7 @@ from transformers import (
 from xpress_struct.target.cache import TargetCache
 from xpress_struct.target.target import TransformersTarget
 
-__all__ = ["ProcessedTarget", "processors_before_mask"]
+__all__ = ["ProcessedTarget", "Processor", "is_outlines", "processors_before_mask"]
 
 Processor = Callable[[Tensor, Tensor], Tensor]
 
@@ -48,6 +48,11 @@ def processors_before_mask(processors: Sequence[Processor], config: GenerationCo
         else:
             kept.insert(0, processor)
     return kept
+
+
+def is_outlines(processor: Any) -> bool:
+    """Whether a processor is one of Outlines', which count their calls and so cannot go back."""
+    return any(kind.__module__.partition(".")[0] == "outlines" for kind in type(processor).__mro__)
 
 
 class ProcessedTarget(TransformersTarget):

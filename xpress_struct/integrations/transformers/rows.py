@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import GenerationConfig, StoppingCriteriaList
 
 from xpress_struct.constraints.constraint import Constraint
+from xpress_struct.decoding.text import TextAssembler
 from xpress_struct.errors import ArgumentError
 from xpress_struct.integrations.transformers.shared import ids_of
 from xpress_struct.model import Model
@@ -21,7 +22,7 @@ from xpress_struct.streaming import BufferedStream, Stream
 if TYPE_CHECKING:
     from transformers.generation.streamers import BaseStreamer
 
-__all__ = ["RowOutput", "decode_row", "sequences_of"]
+__all__ = ["Row", "RowOutput", "sequences_of"]
 
 
 class RowOutput:
@@ -57,32 +58,66 @@ class RowOutput:
         return self.stopped
 
 
-def decode_row(
-    model: Model,
-    prompt: list[int],
-    constraint: Constraint | None,
-    options: Options,
-    row: int,
-    emit: RowOutput,
-) -> Generation:
-    """Decodes one row, up to where a criterion stops it."""
-    stream: Stream
-    if constraint is not None and constraint.checked_after:
-        # It may be drawn again, so nothing stands before the end.
-        stream = BufferedStream(lambda: model._complete(prompt, constraint, options, row))
-    else:
-        stream = model._start(prompt, constraint, options, row, None)
-    with stream:
-        for _ in stream:
-            if emit.take(stream.token_ids):
-                break
-        emit.take(stream.token_ids)
-    result = stream.result
-    if len(emit.kept) == len(result.token_ids):
-        return result
-    text = model.vocabulary.decode(emit.kept).decode(errors="ignore")
-    result.stats.output_tokens = len(emit.kept)
-    return replace(result, token_ids=tuple(emit.kept), text=text, finish_reason="cancelled")
+class Row:
+    """One row of a call, to be decoded alone.
+
+    Args:
+        model: with the row's processors.
+        number: of the row in the batch; it keys the noise.
+        emit: takes the tokens as they come, and says where a criterion stops the row.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        prompt: list[int],
+        constraint: Constraint | None,
+        options: Options,
+        number: int,
+        emit: RowOutput,
+    ) -> None:
+        self._model, self._prompt, self._constraint = model, prompt, constraint
+        self._options, self._number, self._emit = options, number, emit
+
+    def decode(self) -> Generation:
+        """Decodes the row, up to where a criterion stops it."""
+        emit = self._emit
+        with self._start() as stream:
+            for _ in stream:
+                if emit.take(stream.token_ids):
+                    break
+            emit.take(stream.token_ids)
+        result = stream.result
+        if len(emit.kept) == len(result.token_ids):
+            return result
+        text = self._model.vocabulary.decode(emit.kept).decode(errors="ignore")
+        result.stats.output_tokens = len(emit.kept)
+        return replace(result, token_ids=tuple(emit.kept), text=text, finish_reason="cancelled")
+
+    def pieces(self) -> Iterator[str]:
+        """The text of the row, piece by piece while it is decoded."""
+        emit, given = self._emit, 0
+        with self._start() as stream:
+            for piece in stream:
+                if emit.take(stream.token_ids):
+                    break
+                given += len(piece)
+                yield piece
+        if emit.stopped:
+            text = TextAssembler(self._model.vocabulary)
+            for token in emit.kept:
+                text.feed(token)
+            if rest := text.text[given:]:
+                yield rest
+
+    def _start(self) -> Stream:
+        constraint, options = self._constraint, self._options
+        if constraint is not None and constraint.checked_after:
+            # It may be drawn again, so nothing stands before the end.
+            return BufferedStream(
+                lambda: self._model._complete(self._prompt, constraint, options, self._number)
+            )
+        return self._model._start(self._prompt, constraint, options, self._number, None)
 
 
 def sequences_of(input_ids: Tensor, generations: Sequence[Generation], config: GenerationConfig) -> Tensor:

@@ -50,6 +50,7 @@ class Answer:
         split: ours only: seconds by step.
         forwards, first_token_at: of systems that do not run the metered model.
         pieces: [text, origin] of each piece, where it is known who found it.
+        guarded: ours only: rounds in which the guard held the drafter back.
     """
 
     ids: list[int]
@@ -71,6 +72,7 @@ class Answer:
     forwards: int | None = None
     first_token_at: float | None = None
     pieces: list[list[str]] | None = None
+    guarded: int = 0
 
 
 class System(Protocol):

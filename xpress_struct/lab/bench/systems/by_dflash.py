@@ -1,7 +1,7 @@
-"""The loop of PyPI's `dflash` with our drafter: its backbone, base logits alone, unconstrained.
+"""The loop of PyPI's `dflash` with our drafter's backbone, unconstrained.
 
-Its loop knows no reduced draft vocabulary and no head: it drafts over the whole vocabulary by the target's
-own output. It ends at an end token only, so that an answer which a stop text would end runs on to the limit.
+It knows no head that refines: it drafts by argmax or draws of the base logits. It ends at an end token only, so
+that an answer which a stop text would end runs on to the limit.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DFlash(Plain):
 
 
 def _own_logits(weights: DraftWeights, width: int, hidden: Tensor, _: Any) -> Tensor:
-    """Logits [.., V] of a drafter with an output of its own; tokens that it does not know are never drafted."""
+    """Logits [.., V] of a drafter with an output of its own; what it does not know is never drafted."""
     assert weights.lm_head is not None
     logits = weights.backbone.logits(nn.functional.linear(hidden, weights.lm_head))
     if weights.draft_ids is None:

@@ -122,6 +122,7 @@ def _answer(result: Generation, compile_s: float, ended_at: float) -> Answer:
         accepted_by_slot=list(stats.accepted_by_slot),
         split=split,
         guard_share=stats.guard_share,
+        guarded=stats.guarded,
         pieces=None if pieces is None else [[text, origin] for text, origin in pieces],
     )
 
