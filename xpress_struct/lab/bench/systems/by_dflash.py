@@ -1,7 +1,7 @@
 """The loop of PyPI's `dflash` with our drafter's backbone, unconstrained.
 
-It knows no head that refines: it drafts by argmax or draws of the base logits. It ends at an end token only, so
-that an answer which a stop text would end runs on to the limit.
+It knows no head that refines: it drafts by argmax or draws of the base logits. It ends at an end token only:
+an answer which a stop text would end runs on to the limit.
 """
 
 from __future__ import annotations
