@@ -25,24 +25,11 @@ import xpress_struct as xs
 from benchmarks.judges import JUDGES
 from benchmarks.tasks import read_rows
 from benchmarks.trials import Judge, Request, arguments, evenly, print_trials, run_all
+from xpress_struct.lab.bench.tasks.programs import FENCE, NEXT, start_of
 from xpress_struct.prompt import encode_prompt
 
 SYSTEMS = ("unconstrained", "code")
-_NEXT = (
-    "\ndef ",
-    "\nclass ",
-    "\nif ",
-    "\nfor ",
-    "\nprint",
-    "\nassert",
-    "\nimport ",
-    "\nfrom ",
-    "\n@",
-    "\n#",
-    "```",
-)
 _ASKED = "{}\n\nAnswer with Python code only."
-_FENCE = "```python\n"
 
 
 def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
@@ -60,13 +47,11 @@ def main(given: list[str] | None = None, model: xs.Model | None = None) -> None:
 
 def _request(system: str, options: argparse.Namespace, model: xs.Model, row: dict[str, Any]) -> Request:
     limits = {"max_new_tokens": options.max_new_tokens, "seed": options.seed}
-    prefix = _prefix(row)
+    prefix = start_of(row)
     if prefix:
-        prompt, stops = encode_prompt(prefix, model.tokenizer, chat=False), _NEXT
+        prompt, stops = encode_prompt(prefix, model.tokenizer, chat=False), NEXT
     else:
-        prompt = encode_prompt(_ASKED.format(row["prompt"]), model.tokenizer) + model.vocabulary.encode(
-            _FENCE
-        )
+        prompt = encode_prompt(_ASKED.format(row["prompt"]), model.tokenizer) + model.vocabulary.encode(FENCE)
         stops = ("```",)
     if system == "unconstrained":
         return Request(prompt, None, {**limits, "stop_strings": stops})
@@ -74,13 +59,8 @@ def _request(system: str, options: argparse.Namespace, model: xs.Model, row: dic
     return Request(prompt, constraint, {**limits, "stop_strings": stops, "on_limit": "close"})
 
 
-def _prefix(row: dict[str, Any]) -> str:
-    """The beginning of a completion, less the last line break: models write it together with what follows."""
-    return row["prompt"].rstrip() if row["kind"] == "completion" else ""
-
-
 def _judges(row: dict[str, Any]) -> Mapping[str, Judge]:
-    return {"parses": lambda text: JUDGES["python"](_prefix(row) + text)}
+    return {"parses": lambda text: JUDGES["python"](start_of(row) + text)}
 
 
 if __name__ == "__main__":

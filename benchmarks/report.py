@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 import xpress_struct as xs
-from benchmarks.meter import Run
+from xpress_struct.lab.bench.meter import Run
 
 __all__ = ["Report", "print_table"]
 
@@ -51,7 +51,7 @@ class Figures:
             "closed": sum(run.answer is not None and run.answer.closed for run in self.runs),
             "valid": self.share(lambda run: run.valid),
             "valid of completed": self.mean(lambda run: run.valid),
-            "score": self.share(lambda run: run.score),
+            "score": self.share(lambda run: bool(run.score)),
             "tokens/doc": self.mean(tokens),
             "forwards/doc": self.mean(forwards),
             "tok/forward": self.rate(tokens, forwards),
@@ -69,7 +69,7 @@ class Figures:
     def result(self) -> dict[str, float | None]:
         figures = {
             "valid_share": self.share(lambda run: run.valid),
-            "score": self.share(lambda run: run.score),
+            "score": self.share(lambda run: bool(run.score)),
             "tokens_per_s": self.rate(decoded, decode_s),
             "tokens_per_forward": self.rate(tokens, forwards),
             "forwards_per_doc": self.mean(forwards),
@@ -175,10 +175,10 @@ class Report:
         columns = ("docs", "completed", "valid", "score", "forwards/doc", "tok/forward")
         columns += ("decode s/doc", "end-to-end s/doc", "tok/s", "mask share", "accepted")
         rows = {}
-        names = sorted({run.task.category for runs in self.runs.values() for run in runs})
+        names = sorted({run.task.group for runs in self.runs.values() for run in runs})
         for category in names:
             for name, runs in self.runs.items():
-                table = Figures([run for run in runs if run.task.category == category]).table()
+                table = Figures([run for run in runs if run.task.group == category]).table()
                 rows[(category, name)] = {column: table[column] for column in columns}
         print("\n## By category\n")
         print_table(["category", "system"], rows)
@@ -247,8 +247,8 @@ class Report:
 NOTES = (
     "completed: ended by itself before the token limit. closed: ours closes what would be cut there "
     '(on_limit="close"). valid: completed or closed, and the whole text parses and passes '
-    "jsonschema. score: makes exactly the acceptable calls (BFCL's rules, see benchmarks/tasks.py); shares "
-    "are of all documents.",
+    "jsonschema. score: makes exactly the acceptable calls (BFCL's rules, see "
+    "xpress_struct/lab/bench/tasks/calls.py); shares are of all documents.",
     "forwards count the prefill. decode s: from the end of the first forward (the prefill) to the end; "
     "cpu s: the same stretch in processor time; end-to-end s has prompt, compilation, prefill and decoding.",
     "Rates of a system that completed no document are over the documents that were cut.",

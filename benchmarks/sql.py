@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sqlite3
 import sys
 import time
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from benchmarks.judges import JUDGES
 from benchmarks.soundness import quantile
 from benchmarks.tasks import read_rows
 from benchmarks.trials import Judge, Request, arguments, evenly, print_trials, run_all, unfenced
+from xpress_struct.lab.bench.tasks.queries import unprepared
 from xpress_struct.training.made_up.sql import sql_ask
 
 SYSTEMS = ("unconstrained", "grammar", "sql")
@@ -68,9 +68,9 @@ def _own(schema: str) -> xs.Constraint:
 
 def _judges(row: dict[str, Any]) -> Mapping[str, Judge]:
     def unparsed(text: str) -> str | None:
-        return _unprepared(row["schema"], text) and (JUDGES["sqlite"](text) or _unread(text))
+        return unprepared(row["schema"], text) and (JUDGES["sqlite"](text) or _unread(text))
 
-    return {"parses": unparsed, "prepares": partial(_unprepared, row["schema"])}
+    return {"parses": unparsed, "prepares": partial(unprepared, row["schema"])}
 
 
 def _unread(text: str) -> str | None:
@@ -79,19 +79,6 @@ def _unread(text: str) -> str | None:
         sqlglot.parse_one(text, read="sqlite")
     except sqlglot.errors.SqlglotError as error:
         return f"sqlglot: {error}"
-    return None
-
-
-def _unprepared(schema: str, text: str) -> str | None:
-    """Why SQLite does not compile a statement against the tables, or None."""
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.executescript(schema)
-        connection.execute("EXPLAIN " + text)
-    except (sqlite3.Error, sqlite3.Warning) as error:
-        return str(error)
-    finally:
-        connection.close()
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import random
-import re
 import sys
 import time
 from collections import defaultdict
@@ -21,14 +20,13 @@ from benchmarks.report import print_table
 from benchmarks.soundness import quantile
 from xpress_struct.constraints.matcher import GrammarMatcher
 from xpress_struct.errors import XPressError
+from xpress_struct.lab.bench.systems.plain import unfenced
 from xpress_struct.prompt import Prompt
 
 __all__ = ["Request", "Trial", "arguments", "evenly", "mask_clock", "print_trials", "run_all", "unfenced"]
 
 Judge = Callable[[str], str | None]
 """A text -> why it is refused, or None."""
-
-_FENCE = re.compile(r"```[a-zA-Z]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -120,12 +118,6 @@ def evenly(rows: Sequence[dict[str, Any]], group: str, limit: int | None, seed: 
     most = max(map(len, groups.values()), default=0)
     taken = [groups[name][place] for place in range(most) for name in order if place < len(groups[name])]
     return taken[:limit]
-
-
-def unfenced(text: str) -> str:
-    """The first block in a Markdown fence, else the whole text."""
-    found = _FENCE.search(text)
-    return found[1] if found else text
 
 
 def run_all(

@@ -32,7 +32,7 @@ def scripted(answers: Mapping[str, str]) -> xs.Model:
     def logits(prefix: tuple[int, ...]) -> list[float]:
         asked = bytes(prefix[:prompt]).decode()
         answer = next(answer for word, answer in answers.items() if word in asked)
-        written = len(prefix) - len(asked) - len(code._FENCE) * asked.endswith("only.")
+        written = len(prefix) - len(asked) - len(code.FENCE) * asked.endswith("only.")
         wanted = [*answer.encode(), END]
         row = [0.0] * 257
         row[wanted[min(written, len(answer))]] = 10.0

