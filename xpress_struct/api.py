@@ -45,7 +45,8 @@ def load(
             smaller model of the same vocabulary (hub id, folder, loaded model or `Model`) guesses token
             by token, a masked language model a block. A list takes the best of several by round, an
             object of your own needs `begin`, and None decodes without speculation. "auto" takes a published
-            drafter of the model that is in the Hugging Face cache, else lookup; it downloads nothing.
+            drafter of the model that is in the Hugging Face cache, for the embedded model the one in this
+            package with lookup, else lookup; it downloads nothing.
         device: "auto" takes a GPU when there is one.
         dtype: "auto" takes the checkpoint's on a GPU and float32 on a CPU, where it is fastest.
         revision: of a Hugging Face id.

@@ -107,3 +107,38 @@ def test_the_name_and_the_options_are_those_of_all():
     assert out.stats.drafter == "xpress+lookup"
     assert out.stats.proposed > 0
     assert drafter.taps == (0,)
+
+
+class Telling(Asked):
+    """Reads hidden states, and tells how much of its draft should stand."""
+
+    taps = (0,)
+
+    def __init__(self, guess, expected):
+        super().__init__(guess)
+        self.expected = expected
+
+    def propose(self, output, room, matcher, noise, drafted=0):
+        draft = super().propose(output, room, matcher, noise, drafted)
+        return draft._replace(expected=self.expected(output))
+
+
+@pytest.mark.parametrize("rule", ["coupled", "token"])
+def test_what_a_draft_expects_decides_under_the_coupled_rule_alone(rule):
+    """A drafter that knows when it is right is taken then, and only then; the other rules never ask it."""
+
+    def knows(output):
+        return len(output) % 2 == 0
+
+    other = Asked(lambda output: [*right(output)[:2], 0, 0])
+    telling = Telling(
+        lambda output: (right if knows(output) else wrong)(output), lambda o: 4.0 * knows(o) + 0.1
+    )
+    target = StubTarget(lambda prefix: [0.0] * 257, 257)
+    context = DraftContext((1,), VOCABULARY, SamplingParams(temperature=1.0), rule, target)
+    session = SeveralDrafter([telling, other]).begin(context)
+    stood = [ask(session, TEXT[:place]) == right(TEXT[:place]) for place in range(100, 140)]
+    if rule == "coupled":
+        assert stood == [place % 2 == 0 for place in range(100, 140)]
+    else:
+        assert len(telling.places) < 40

@@ -58,4 +58,12 @@ def draft_block(
         # On the target's device the round's own wait brings them along.
         sums = sums.to("cpu", non_blocking=sums.device == context.target.device)
     report = len(refined.tokens), sums
-    return Draft(refined.tokens, refined.q, report=report, repaired=refined.changed), refined.history
+    here = refined.certainty.device.type == "cpu"
+    draft = Draft(
+        refined.tokens,
+        refined.q,
+        report=report,
+        expected=float(refined.certainty[0].cumprod(0).sum()) if here else None,
+        repaired=refined.changed,
+    )
+    return draft, refined.history

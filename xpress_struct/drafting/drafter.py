@@ -95,6 +95,8 @@ class Draft(NamedTuple):
         matched: bytes of context that a looked-up draft rests on.
         report: slots whose distribution the drafter told, and the sums [2] of its confidence and entropy over
             them; they are read once the round has waited for the device.
+        expected: how many of its tokens should stand by the drafter's own probabilities, forced ones counted;
+            None where nobody asked, or a device would have to be waited for.
         origin: where the tokens came from.
         repaired: places of those that a refinement changed; their origin is "repaired".
     """
@@ -103,6 +105,7 @@ class Draft(NamedTuple):
     q: Tensor | None = None
     matched: int = 0
     report: tuple[int, Tensor] | None = None
+    expected: float | None = None
     origin: Origin = "drafted"
     repaired: Collection[int] = ()
 

@@ -115,7 +115,7 @@ def train(
     if resumed:
         trainer.resume()
     log = _Log(out, learned, Evaluation(model, _evaluated(found), cache))
-    if not resumed:
+    if not resumed or trainer.progress.step >= settings.steps:
         log(trainer)
     trainer.run(seconds=seconds, every=every, report=log)
     write_report(out)
