@@ -162,8 +162,8 @@ class Report:
                 self.result[key] = round(times[best] / times[mine[-1]], 3)
 
     def _beside_plain(self) -> None:
-        """Decode seconds per emitted token, beside plain `generate`."""
-        rates = {name: Figures(runs).rate(decode_s, decoded) for name, runs in self.runs.items()}
+        """Decode seconds per emitted token, forced ones counted, beside plain `generate`."""
+        rates = {name: Figures(runs).rate(decode_s, tokens) for name, runs in self.runs.items()}
         plain = rates.get("plain")
         for name in OURS:
             if plain and rates.get(name):

@@ -171,10 +171,10 @@ def test_random_models() -> None:
     model, made = stub_model(logits), xs.sql(DDL, check=False)
     done = [
         model.generate([1], made, max_new_tokens=400, seed=seed, temperature=1.0, on_limit="close")
-        for seed in range(8)
+        for seed in range(4)
     ]
     texts = [each.value for each in done if each.complete]
-    assert len(texts) >= 3
+    assert len(texts) >= 2
     for text in texts:
         assert JUDGES["sqlite"](text) is None
 

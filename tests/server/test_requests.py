@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -222,19 +223,23 @@ def test_no_address_is_followed_for_a_schema(server, reference):
     assert refused(told, "invalid_json_schema")[0] == 400
 
 
-def laughs(levels):
-    """A schema whose references, written out, double at each level."""
-    names = [f"d{i}" for i in range(levels)]
-    inner = {"type": "array", "prefixItems": [{"$ref": "#/$defs/%s"}] * 2}
-    made = {name: json.loads(json.dumps(inner).replace("%s", f"d{i + 1}")) for i, name in enumerate(names)}
-    return {"$ref": "#/$defs/d0", "$defs": {**made, f"d{levels}": {"type": "null"}}}
-
-
-def test_a_schema_that_fills_the_prompt_is_refused(server):
-    """A schema that is short as written and endless as shown is a 400."""
-    shown = {"type": "json_schema", "json_schema": {"name": "x", "schema": laughs(13)}}
-    status, error = refused(server.chat(response_format=shown), "constraint_too_large")
+def test_a_schema_that_fills_the_prompt_is_refused():
+    """A schema that is too long to be shown is a 400."""
+    schema = {"type": "null", "description": "x" * 300_000}
+    shown = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    with in_process(model_of(babbles)) as server:
+        status, error = refused(server.chat(response_format=shown), "constraint_too_large")
     assert (status, error["param"], "characters" in error["message"]) == (400, "response_format", True)
+
+
+def test_a_schema_whose_references_double_is_answered(server):
+    """Forty definitions that each name the next twice, 2**40 copies if written out, are shown as they are."""
+    inner = {
+        f"d{i}": {"type": "array", "prefixItems": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)
+    }
+    schema = {"$ref": "#/$defs/d0", "$defs": inner | {"d40": {"type": "null"}}}
+    shown = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    assert server.chat(response_format=shown, max_tokens=2)[0] == 200
 
 
 @pytest.fixture(scope="module")
@@ -246,9 +251,9 @@ def hasty():
 
 def test_a_constraint_that_takes_too_long_is_refused(hasty):
     """A constraint that would compile for ever is a 400 at the time limit, and the next one compiles."""
-    shown = {"type": "json_schema", "json_schema": {"name": "x", "schema": laughs(40)}}
+    grammar = Path("grammars/python.lark").read_text(encoding="utf-8")
     for _ in range(2):  # the second time it is known
-        status, error = refused(hasty.chat(response_format=shown), "constraint_too_large")
+        status, error = refused(hasty.chat(structured_outputs={"grammar": grammar}), "constraint_too_large")
         assert (status, "more than 1 s" in error["message"]) == (400, True)
     assert hasty.chat(structured_outputs={"choice": ["yes"]})[0] == 200
 

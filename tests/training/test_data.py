@@ -168,7 +168,7 @@ def test_forced_places_are_those_without_a_choice():
 
 def test_made_up_prompts_are_the_same_every_time_and_compile():
     """Two calls give the same prompts, more only adds, and every schema and grammar compiles."""
-    some, more = made_up_prompts(20), made_up_prompts(25)
+    some, more = made_up_prompts(6), made_up_prompts(8)
     assert {each.id: each for each in some}.items() <= {each.id: each for each in more}.items()
     assert Counter(each.category for each in some).keys() == {"extraction", "sql", "code", "chat"}
     for each in some:
