@@ -102,7 +102,7 @@ def tiny_llama(width: int, **config: Any) -> LlamaForCausalLM:
             **config,
         }
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return LlamaForCausalLM(settings).eval()
 

@@ -68,7 +68,7 @@ def qwen_hybrid() -> torch.nn.Module:
 
 
 def made(make: object) -> torch.nn.Module:
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         return make().eval()
 

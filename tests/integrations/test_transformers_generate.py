@@ -347,7 +347,7 @@ def test_models_with_other_caches_are_decoded(name: str) -> None:
     """Sliding windows and recurrent states: the ids are ours; what generate prepares is not in the way."""
     config = _config(name)
     config.vocab_size, config.eos_token_id = len(TOKENIZER), END
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         made = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     expected = xs.load(made, tokenizer=TOKENIZER).generate(TOKENIZER.encode("abc abc"), WORDS)
     assert generate("abc abc", decode=decoding(), model=made) == [expected.token_ids]

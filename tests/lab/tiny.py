@@ -21,7 +21,7 @@ from xpress_struct.training.start import new_weights
 def helped() -> Model:
     """The tiny target with an untrained block-diffusion drafter beside lookup."""
     tiny = tiny_model()
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         drafter = SeveralDrafter([DiffusionDrafter(new_weights(tiny, [], SIZES)), LookupDrafter()])
     return Model(tiny.target, tokenizer(), tiny.vocabulary, drafter)
