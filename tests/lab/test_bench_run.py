@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,21 +19,6 @@ from xpress_struct.lab.bench.summary import figures, ratios, tables
 from xpress_struct.lab.bench.systems.registry import PEERS, chosen, make_system
 from xpress_struct.lab.bench.tasks.calls import WARM_UP
 from xpress_struct.lab.rows import Row, append_row, mend, read_run
-
-
-@pytest.fixture
-def reported(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Folders that a report was asked for."""
-    folders: list[Path] = []
-    module = ModuleType("xpress_struct.lab.report.write")
-
-    def write_report(folder: Path) -> list[Path]:
-        folders.append(folder)
-        return [folder / "report.html"]
-
-    module.write_report = write_report  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "xpress_struct.lab.report.write", module)
-    return folders
 
 
 def test_turns() -> None:
@@ -146,7 +131,7 @@ def test_a_torn_row_is_cut_off(tmp_path: Path) -> None:
     assert [row["task"] for row in mend(tmp_path)] == ["t0", "t1"]
 
 
-def test_bench(tmp_path: Path, reported: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run over a file with a tiny model writes run.json and a row for each system, prints, and reports."""
     tasks = tmp_path / "text.jsonl"
     rows = [{"id": f"x{i}", "kind": "k", "instruction": "ask", "prompt": f"abc {i}"} for i in range(2)]
@@ -169,11 +154,15 @@ def test_bench(tmp_path: Path, reported: list[Path], capsys: pytest.CaptureFixtu
     for row in found:
         assert sum(row["split"].values()) == pytest.approx(row["seconds"], abs=1e-3)
     assert run["settings"]["equal_ids"] == {"compared": 3, "equal": 3}
-    assert reported == [folder]
+    assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert last.startswith("RESULT ") and json.loads(last[7:])["greedy"]["plain"]["docs"] == 2
     with pytest.raises(ArgumentError, match="already holds a run"):
         run_bench(options, "again", helped())
+    alone = replace(options, peers="none", ours="none,refined", out=str(tmp_path / "ours"))
+    folder = run_bench(alone, "xpress-struct bench", helped())
+    run = read_run(folder)
+    assert run is not None and run["baseline"] == "ours-none" and (folder / "report.html").is_file()
 
 
 def test_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

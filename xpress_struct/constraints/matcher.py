@@ -22,7 +22,7 @@ from llguidance import LLMatcher
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.errors import CompileLimitError, DeadEndError
 
-__all__ = ["FreeMatcher", "GrammarMatcher", "Matcher", "TextMatcher"]
+__all__ = ["FreeMatcher", "GrammarMatcher", "Matcher", "TextMatcher", "dead_end"]
 
 _MARKER = b"\xff"
 _COMPLETE = ("NoExtension", "NoExtensionBias", "EndOfSentence")
@@ -256,13 +256,18 @@ class GrammarMatcher:
             )
 
     def _raise_dead_end(self) -> None:
-        text = self._vocabulary.decode(self._tokens).decode("utf-8", errors="replace")
-        raise DeadEndError(
-            f"No token of this vocabulary continues the text that the constraint asks for: output "
-            f"token {len(self._tokens)}, after {text[-40:]!r}.",
-            position=len(self._tokens),
-            text=text,
-        )
+        raise dead_end(self._vocabulary, self._tokens)
+
+
+def dead_end(vocabulary: Vocabulary, tokens: Sequence[int]) -> DeadEndError:
+    """The error of a place behind some tokens at which nothing is legal."""
+    text = vocabulary.decode(tokens).decode("utf-8", errors="replace")
+    return DeadEndError(
+        f"No token of this vocabulary continues the text that the constraint asks for: output "
+        f"token {len(tokens)}, after {text[-40:]!r}.",
+        position=len(tokens),
+        text=text,
+    )
 
 
 class FreeMatcher:

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from xpress_struct.errors import ArgumentError
 
-__all__ = ["Row", "append_row", "mend", "read_lines", "read_run", "write_run"]
+__all__ = ["ROWS", "RUN", "SPLIT", "Row", "append_row", "mend", "read_lines", "read_run", "write_run"]
 
 RUN, ROWS = "run.json", "rows.jsonl"
-SPLIT = ("draft", "refine", "walk", "mask", "score", "accept", "compile", "other")
+SPLIT = ("score", "draft", "refine", "walk", "mask", "accept", "compile", "other")
 
 
 @dataclass

@@ -23,8 +23,8 @@ from xpress_struct.training.split import group_of
 __all__ = ["code_documents"]
 
 _NO_EXAMPLES = {"test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "turtledemo"}
-_LONGEST = 480
-_SHORTEST = 40
+_LONGEST, _SHORTEST = 480, 40  # tokens of a document
+_LARGE = 480  # characters of a class whose methods come one by one
 
 
 def code_documents(model: Model, source: str | Path, count: int) -> list[Document]:
@@ -75,7 +75,7 @@ def _pieces(source: str, module: ast.Module) -> Iterator[str]:
     while queue:
         node = queue.pop(0)
         text = textwrap.dedent(ast.get_source_segment(source, node, padded=True) or "")
-        if isinstance(node, ast.ClassDef) and len(text) > _LONGEST:
+        if isinstance(node, ast.ClassDef) and len(text) > _LARGE:
             queue = [each for each in node.body if isinstance(each, kinds)] + queue
         elif text:
             yield text

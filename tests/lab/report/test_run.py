@@ -61,8 +61,8 @@ def test_faults_of_run_json(folder: Path, changes: dict[str, Any], said: str) ->
         ({"tokens": "GONE"}, '"tokens" is missing'),
         ({"tokens": "many"}, "\"tokens\" is 'many', which is no int"),
         ({"split": {"thinking": 1.0}}, "unknown part 'thinking'"),
-        ({"pieces": [["x", "guessed"]]}, 'in "pieces" is not [text, one of forced'),
-        ({"proposed_by_slot": [1]}, "not equally long"),
+        ({"pieces": [["x", "guessed"]]}, 'in "pieces" is not [text, one of prefix'),
+        ({"proposed_by_slot": [1], "accepted_by_slot": [1, 1]}, 'is longer than "proposed_by_slot"'),
         ({"system": "plain"}, "the document of line 1 again"),
     ],
 )

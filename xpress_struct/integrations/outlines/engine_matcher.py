@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from xpress_struct.constraints.matcher import dead_end
 from xpress_struct.constraints.vocabulary import Vocabulary
-from xpress_struct.errors import DeadEndError
 
 __all__ = ["EngineMatcher"]
 
@@ -75,13 +75,7 @@ class EngineMatcher(ABC):
             raise RuntimeError("the text has ended; no token follows it")
         packed = self._packed()
         if not packed.any():
-            text = self._vocabulary.decode(self._tokens).decode(errors="replace")
-            raise DeadEndError(
-                f"No token of this vocabulary continues the text that the constraint asks for: output "
-                f"token {len(self._tokens)}, after {text[-40:]!r}.",
-                position=len(self._tokens),
-                text=text,
-            )
+            raise dead_end(self._vocabulary, self._tokens)
         return packed
 
     def follow(self, draft: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ from xpress_struct.lab.bench.meter import Meter
 from xpress_struct.lab.bench.run import SAMPLED_ONE_IN, Bench, Mode, set_up
 from xpress_struct.lab.bench.summary import figures, tables
 from xpress_struct.lab.bench.systems.plain import Setting
-from xpress_struct.lab.bench.systems.registry import BASELINE, DISTRIBUTIONS, chosen, label_of
+from xpress_struct.lab.bench.systems.registry import DISTRIBUTIONS, chosen, label_of
 from xpress_struct.lab.bench.tasks.sampling import draw_tasks
 from xpress_struct.lab.bench.tasks.sources import Source, find_sources
 from xpress_struct.lab.bench.tasks.task import CATEGORIES
@@ -102,7 +102,7 @@ def run_bench(options: BenchOptions, command: str, model: Model | None = None) -
         "drafter": getattr(model.drafter, "name", None),
         "seed": options.seed,
         "settings": _settings(options, sources, refused),
-        "baseline": BASELINE,
+        "baseline": names[0],
         "systems": [
             {
                 "name": name,
@@ -186,7 +186,7 @@ _NOTES = (
 
 
 def _print(rows: Sequence[Row], names: Sequence[str], errors: dict[str, str], bench: Bench) -> None:
-    print(tables(rows, BASELINE, names))
+    print(tables(rows, names[0], names))
     print("\n## Notes\n")
     for name, error in errors.items():
         print(f"- {name}: failed: {error}")
@@ -220,7 +220,7 @@ def _result(
     result: dict[str, Any] = {}
     for mode in bench.modes:
         mine = [row for row in rows if row.mode == mode]
-        base = [row for row in mine if row.system == BASELINE]
+        base = [row for row in mine if row.system == names[0]]
         result[mode] = {
             name: {key: _rounded(value) for key, value in figures(some, base).items()}
             for name in names

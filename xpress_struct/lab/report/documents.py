@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from xpress_struct.lab.report.about import varied
 from xpress_struct.lab.report.columns import label, named, number
 from xpress_struct.lab.report.figures import Summary, summaries
-from xpress_struct.lab.report.run import ORIGINS, Row, Run
+from xpress_struct.lab.report.run import Row, Run
+from xpress_struct.origins import ORIGINS
 
 __all__ = ["MEANINGS", "Document", "documents"]
 
 EACH = 3  # tasks of a category and mode that are shown
 MEANINGS = {
+    "prefix": "given; the text began with it",
     "forced": "the grammar left no other token; no forward was needed",
     "looked_up": "guessed by lookup in the prompt and the text so far, and right",
     "drafted": "guessed by the drafter, and right",
-    "repaired": "put right by the grammar in the draft, and right",
+    "repaired": "guessed by the drafter, changed by the refinement, and right",
     "bonus": "drawn from the target's own row",
     "closed": "written by the library to close the text at the limit",
 }
@@ -65,5 +67,5 @@ def _document(run: Run, summary: Summary, row: Row) -> Document:
     end = "valid" if row.valid else "not valid"
     end += "" if row.completed else ", closed at the limit" if row.closed else ", cut at the limit"
     line = f"{row.tokens} tokens, {row.forwards} forwards{per}, {number(row.seconds)} s, {end}"
-    known = {origin: counts[origin] for origin in ORIGINS if counts[origin]}
+    known: dict[str, int] = {origin: counts[origin] for origin in ORIGINS if counts[origin]}
     return Document(task, label(summary, varied(run)), row.pieces, known, line)

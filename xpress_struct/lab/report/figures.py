@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from xpress_struct.lab.report.run import PARTS, Row, Run, System
+from xpress_struct.lab.report.run import Row, Run, System
+from xpress_struct.lab.rows import SPLIT
 
 __all__ = ["Spread", "Summary", "slot_rates", "spread", "summaries"]
 
@@ -116,7 +117,7 @@ class Summary:
         """Mean seconds of a completed document by part (means, since medians do not add up)."""
         if not self.done:
             return {}
-        return {name: sum(row.split.get(name, 0.0) for row in self.done) / len(self.done) for name in PARTS}
+        return {name: sum(row.split.get(name, 0.0) for row in self.done) / len(self.done) for name in SPLIT}
 
     @cached_property
     def first_token(self) -> Spread | None:

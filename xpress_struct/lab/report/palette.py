@@ -6,7 +6,8 @@ have names at their ends, markers and dashes, parts have an order and figures, p
 
 from __future__ import annotations
 
-from xpress_struct.lab.report.run import ORIGINS, PARTS
+from xpress_struct.lab.rows import SPLIT
+from xpress_struct.origins import ORIGINS
 
 __all__ = ["COLOURS", "LINES", "PART_COLOURS", "PART_INK", "colour", "css"]
 
@@ -28,6 +29,7 @@ COLOURS = {
     "line-6": ("#6a5a2c", "#dccb8c"),
     "line-7": ("#0b7a92", "#5bd4ea"),
     "line-8": ("#5b6475", "#a4aec0"),
+    "prefix": ("#fefefe", "#181e28"),
     "forced": ("#e4e7ec", "#333c4a"),
     "looked_up": ("#cfe6ff", "#123f6d"),
     "drafted": ("#c9f0dc", "#0f4d37"),
@@ -41,12 +43,12 @@ LINES = tuple(name for name in COLOURS if name.startswith("line-"))
 # The same in both modes: what is written on them goes by their own lightness.
 PART_COLOURS = dict(
     zip(
-        PARTS,
+        SPLIT,
         ("#0072b2", "#e69f00", "#f0e442", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#9aa3b2"),
         strict=True,
     )
 )
-PART_INK = {name: "#fdfdfd" if name == "score" else "#111318" for name in PARTS}
+PART_INK = {name: "#fdfdfd" if name == "score" else "#111318" for name in SPLIT}
 
 
 def colour(name: str) -> str:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from xpress_struct.errors import ArgumentError
+from xpress_struct.lab.rows import SPLIT
+from xpress_struct.origins import ORIGINS
 
-__all__ = ["ORIGINS", "PARTS", "Row", "Run", "System", "read_run"]
-
-PARTS = ("score", "draft", "refine", "walk", "mask", "accept", "compile", "other")
-ORIGINS = ("forced", "looked_up", "drafted", "repaired", "bonus", "closed")
+__all__ = ["Row", "Run", "System", "read_run"]
 
 _MISSING = object()
 _NUMBER = (int, float)
@@ -130,8 +129,8 @@ def _rows(text: str, names: set[str], *, cells: bool) -> tuple[Row, ...]:
 
 def _row(found: dict[str, Any], where: str, *, cells: bool) -> Row:
     split = _take(found, "split", dict, where)
-    if unknown := set(split) - set(PARTS):
-        raise ArgumentError(f'{where}: "split" has the unknown part {sorted(unknown)[0]!r}; known: {PARTS}.')
+    if unknown := set(split) - set(SPLIT):
+        raise ArgumentError(f'{where}: "split" has the unknown part {sorted(unknown)[0]!r}; known: {SPLIT}.')
     pieces = _take(found, "pieces", (list, type(None)), where) or []
     for piece in pieces:
         if not (isinstance(piece, list) and len(piece) == 2 and piece[1] in ORIGINS):
@@ -141,8 +140,9 @@ def _row(found: dict[str, Any], where: str, *, cells: bool) -> Row:
     counts = {name: _take(found, name, int, where) for name in ("tokens", "forwards", "proposed", "accepted")}
     known = {name: _take(found, name, (*_NUMBER, type(None)), where) for name in ("score", "first_token_s")}
     slots = [tuple(_take(found, f"{name}_by_slot", list, where)) for name in ("proposed", "accepted")]
-    if len(slots[0]) != len(slots[1]):
-        raise ArgumentError(f'{where}: "proposed_by_slot" and "accepted_by_slot" are not equally long.')
+    # Slots behind the last one of which a guess stood have no count: see `Stats`.
+    if len(slots[0]) < len(slots[1]):
+        raise ArgumentError(f'{where}: "accepted_by_slot" is longer than "proposed_by_slot".')
     return Row(
         **plain,
         **flags,
@@ -150,7 +150,7 @@ def _row(found: dict[str, Any], where: str, *, cells: bool) -> Row:
         **known,
         seconds=_take(found, "seconds", _NUMBER, where),
         proposed_by_slot=slots[0],
-        accepted_by_slot=slots[1],
+        accepted_by_slot=slots[1] + (0,) * (len(slots[0]) - len(slots[1])),
         split=split,
         peak_memory_bytes=_take(found, "peak_memory_bytes", (int, type(None)), where),
         pieces=tuple((text, origin) for text, origin in pieces),

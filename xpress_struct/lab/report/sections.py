@@ -10,7 +10,8 @@ from xpress_struct.lab.report.bars import Bar, Stack, bars, stacks
 from xpress_struct.lab.report.columns import label, named, plain
 from xpress_struct.lab.report.curves import Curve, curves
 from xpress_struct.lab.report.figures import Spread, Summary, slot_rates, summaries
-from xpress_struct.lab.report.run import PARTS, Run
+from xpress_struct.lab.report.run import Run
+from xpress_struct.lab.rows import SPLIT
 
 __all__ = ["Panel", "Section", "bench_sections", "slots_section"]
 
@@ -101,7 +102,7 @@ def bench_sections(run: Run, mode: str) -> list[Section]:
                 )
                 for at, (title, group) in enumerate(groups)
             ],
-            PARTS,
+            SPLIT,
         ),
     ]
     return [section for section in found if section.panels]

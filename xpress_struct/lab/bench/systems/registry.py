@@ -11,9 +11,8 @@ from xpress_struct.lab.bench.meter import told
 from xpress_struct.lab.bench.systems.ours import OURS, Ours
 from xpress_struct.lab.bench.systems.plain import Setting
 
-__all__ = ["BASELINE", "DISTRIBUTIONS", "PEERS", "chosen", "failed", "label_of", "make_system"]
+__all__ = ["DISTRIBUTIONS", "PEERS", "chosen", "failed", "label_of", "make_system"]
 
-BASELINE = "plain"
 _HERE = "xpress_struct.lab.bench.systems"
 PEERS = {
     "plain": ("plain", "Plain", "transformers, plain"),
@@ -64,6 +63,9 @@ def failed(error: Exception) -> str:
 
 def chosen(peers: str, ours: str) -> list[str]:
     """Names of systems from two lists, separated by commas: "all", "none", or names.
+
+    They come in the order of the lists of all: the first one, "plain" where it runs, is what others are
+    compared with.
 
     Raises:
         ArgumentError: a name is not known.
