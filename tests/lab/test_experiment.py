@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -22,14 +21,6 @@ from xpress_struct.lab.experiment.run import run_experiment
 from xpress_struct.lab.rows import mend, read_run
 
 CONFIGS = Path(__file__).parents[2] / "benchmarks" / "configs"
-
-
-@pytest.fixture
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report that writes nothing."""
-    module = ModuleType("xpress_struct.lab.report.write")
-    module.write_report = lambda folder: [folder]  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "xpress_struct.lab.report.write", module)
 
 
 def write_tasks(folder: Path, count: int = 3) -> Path:
@@ -97,7 +88,7 @@ def test_cells() -> None:
     assert len(cells_of({"drafter": ["none", "lookup"], "refine": ["none", "parallel"]})) == 1
 
 
-def test_experiment(tmp_path: Path, no_report: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every cell has every document; what a drafter cannot do fails its cell; another file is refused."""
     config = Config(
         "t",
@@ -115,6 +106,7 @@ def test_experiment(tmp_path: Path, no_report: None, capsys: pytest.CaptureFixtu
     assert failed == {f"drafter=model refine={kind} block_length=64" for kind in ("none", "parallel")}
     texts = {(row["task"], row["text"]) for row in rows if not row["error"]}
     assert len(texts) == 2
+    assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
     last = capsys.readouterr().out.strip().splitlines()[-1]
     assert json.loads(last.removeprefix("RESULT "))["cells"]["baseline, greedy"]["ratio"] == 1.0
     with pytest.raises(ArgumentError, match="its configuration is not this one's"):
