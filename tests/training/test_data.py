@@ -16,6 +16,7 @@ from tests.training.tiny import schema_of, tiny_model, tiny_prompts
 from xpress_struct.errors import ArgumentError, ModelError
 from xpress_struct.training.bfcl import bfcl_prompts
 from xpress_struct.training.collect import collect, forced_places
+from xpress_struct.training.free_texts import BATCH, write_free
 from xpress_struct.training.features import LIKELIEST, FeatureCache
 from xpress_struct.training.made_up import made_up_prompts
 from xpress_struct.training.made_up.sql import sql_prompt
@@ -119,6 +120,39 @@ def test_collecting_goes_on_where_it_stopped(tmp_path):
     two, one = (read_shards([tmp_path / name], model.vocabulary.fingerprint) for name in ("two", "one"))
     assert counts == {"calls": 6} and len({each.key for each in two}) == 6
     assert [each.response for each in two] == [each.response for each in one]
+
+
+def free(count):
+    """Prompts without a grammar, of different lengths."""
+    made = tiny_prompts(count, category="code")
+    return [replace(each, grammar=None, prompt="say " * (1 + i % 3)) for i, each in enumerate(made)]
+
+
+def test_texts_without_a_grammar_are_written_together(tmp_path):
+    """They come in batches: as many as asked for, each once, in both runs the same; and a response is one that
+    the target gives: the greedy one is, in spite of what fills the batch up, that of plain decoding."""
+    model = tiny_model()
+    counts = collect(model, free(60), tmp_path / "a", documents=70)
+    collect(model, free(60), tmp_path / "b", documents=70)
+    a, b = (read_shards([tmp_path / name], model.vocabulary.fingerprint) for name in "ab")
+    assert counts == {"code": 70} and len({each.key for each in a}) == 70
+    assert {each.key: each.response for each in a} == {each.key: each.response for each in b}
+    assert all(sum(each.temperature == t for each in a) >= 10 for t in (0, 0.7, 1)) and len(a) > 2 * BATCH
+    prompts = [model.vocabulary.encode(text) for text in ("a", "a long prompt", "some words")]
+    cold = write_free(model, prompts, temperature=0, longest=12, seed=0)
+    alone = [model.generate(ids, temperature=0, max_new_tokens=12).token_ids for ids in prompts]
+    assert cold == alone
+
+
+def test_what_is_at_hand_counts_as_answered(tmp_path):
+    """Where all prompts that fit have an answer elsewhere, those that do not fit are no reason to give up."""
+    model, prompts = tiny_model(), tiny_prompts(8)
+    long = [replace(each, id=f"{each.id} long", prompt="say " * 150) for each in tiny_prompts(150)]
+    limit = 500
+    collect(model, prompts, tmp_path / "a", documents=40, longest_prompt=limit)
+    known = {each.key for each in read_shards([tmp_path / "a"], model.vocabulary.fingerprint)}
+    counts = collect(model, [*prompts, *long], tmp_path / "b", documents=3, longest_prompt=limit, known=known)
+    assert counts == {"calls": 3}
 
 
 def test_collecting_says_when_nothing_can_be_answered(tmp_path):

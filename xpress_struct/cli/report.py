@@ -23,13 +23,26 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write the table between <!-- bench:begin --> and <!-- bench:end --> of FILE; may be repeated",
+        help="write a short table between <!-- bench:begin --> and <!-- bench:end --> of FILE; may be repeated",
+    )
+    parser.add_argument(
+        "--tables",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write all tables between these markers of FILE; may be repeated",
     )
 
 
 def _run(given: argparse.Namespace) -> None:
     from xpress_struct.lab.report.write import write_report
 
-    written = write_report(given.folder, html=given.html, markdown_file=given.markdown, readmes=given.readme)
+    written = write_report(
+        given.folder,
+        html=given.html,
+        markdown_file=given.markdown,
+        readmes=given.readme,
+        tables=given.tables,
+    )
     for path in written:
         print(path)

@@ -134,14 +134,22 @@ class Proposer:
         room: int,
         noise: Noise,
     ) -> Draft:
-        """What the grammar spells out, else what the drafter says."""
+        """What the grammar spells out, else what the drafter says.
+
+        The last token that is spelled may hold, as the target writes it, what comes behind it too: a quote
+        with the comma. So there the drafter goes first.
+        """
         stats = self._stats
         inside = stats.refine_s + stats.mask_s
         with timed(stats, "draft_s"):
-            if guesser.resumes and (spelled := path.spelled()):
-                return Draft(spelled[:room], origin="looked_up")
+            spelled = path.spelled() if guesser.resumes else []
+            if len(spelled) > 1:
+                return Draft(spelled[:-1][:room], origin="looked_up")
             so_far = [*output, *block.tokens]
             draft = guesser.session.propose(so_far, room, path, noise, len(block.tokens))
+            # What was drawn is never thrown away: it would bias the rules that ask for its probability.
+            if spelled and draft.q is None and not (draft.tokens and path.legal(draft.tokens[0])):
+                draft = Draft(spelled, origin="looked_up")
         stats.draft_s -= stats.refine_s + stats.mask_s - inside
         if draft.report is not None:
             self._reports.append(draft.report)

@@ -100,7 +100,7 @@ class _Session:
         self._offered_at = len(output)
         # Lookup costs next to nothing: what it finds is known before the choice.
         found = {
-            index: session.propose(output, room, matcher, noise)
+            index: _legal_part(session.propose(output, room, matcher, noise), matcher)
             for index, (drafter, session) in enumerate(self._members)
             if drafter.name == _LOOKUP
         }
@@ -164,10 +164,15 @@ class _Session:
             self._last[key] = self._round
             if self._trust is not None and draft.expected is not None:
                 stood, expected = self._trust.get(index, (1.0, 1.0))
-                # What stood is known as far as the text came.
-                seen = min(draft.expected, known)
+                # Where all of it stood, the text came no further than it is known.
+                seen = min(draft.expected, known) if new == known else draft.expected
                 self._trust[index] = _mixed(stood, new), max(_mixed(expected, seen), 1e-3)
         self._offered = {}
+
+
+def _legal_part(draft: Draft, matcher: Matcher) -> Draft:
+    """What lookup found, as far as the grammar takes it: the rest is worth nothing."""
+    return draft._replace(tokens=draft.tokens[: matcher.fork().follow(draft.tokens)])
 
 
 def _mixed(old: float, new: float) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -15,6 +17,7 @@ from xpress_struct.errors import ArgumentError, XPressError
 from xpress_struct.model import Model
 from xpress_struct.prompt import encode_prompt
 from xpress_struct.training.features import LIKELIEST, FeatureCache
+from xpress_struct.training.free_texts import BATCH, write_free
 from xpress_struct.training.plan import Job, Plan
 from xpress_struct.training.prompts import Category, TrainPrompt, constraint_of
 from xpress_struct.training.recorder import Recorder
@@ -44,7 +47,8 @@ def collect(
     """Adds documents to a folder of shards until it holds so many; goes on where it was stopped.
 
     Args:
-        model: its target writes the responses, helped by the lookup drafter, which changes no token.
+        model: its target writes the responses, helped by the lookup drafter, which changes no token; those
+            without a grammar are written many at once.
         longest_prompt: prompts of more tokens are left out.
         shard_size: documents in a shard; at most so many are lost when the run is stopped.
         seconds: stop after this long.
@@ -62,10 +66,22 @@ def collect(
     counts: Counter[str] = Counter(document.category for document in before)
     done = {*known, *(document.key for document in before)}
     fresh: list[Document] = []
+    waiting: dict[float, list[_Asked]] = {}  # those without a grammar, by temperature
     ends_at = None if seconds is None else time.monotonic() + seconds
     jobs, tokens, started = Plan(prompts), 0, time.monotonic()
     left_out = in_a_row = 0
     bar = tqdm(total=documents, initial=len(before), desc="responses", unit="doc", file=sys.stderr)
+
+    def keep(written: Sequence[Document]) -> None:
+        nonlocal tokens
+        fresh.extend(written)
+        tokens += sum(len(document.response) for document in written)
+        bar.set_postfix_str(f"{tokens / (time.monotonic() - started):.1f} tokens/s, {left_out} left out")
+        bar.update(len(written))
+        while len(fresh) >= shard_size:
+            append_shard(folder, fresh[:shard_size], model.vocabulary.fingerprint)
+            del fresh[:shard_size]
+
     while counts.total() < documents and (ends_at is None or time.monotonic() < ends_at):
         job = jobs.next(counts)
         if job is None:
@@ -76,63 +92,105 @@ def collect(
                 f"longer than {longest_prompt} tokens, or with a grammar that does not compile."
             )
         if job.key in done:
+            in_a_row = 0  # it could be answered
             continue
-        document = _answer(model, job, longest_prompt, features)
-        if document is None:
+        asked = _asked(model, job, longest_prompt)
+        # What serves evaluation must be what decoding alone writes, to the last bit.
+        together = job.prompt.grammar is None and not job.prompt.held_out
+        document = None if asked is None or together else _answer(model, asked, features)
+        if document is None and (asked is None or not together):
             left_out, in_a_row = left_out + 1, in_a_row + 1
             continue
         in_a_row = 0
-        fresh.append(document)
-        counts[document.category] += 1
-        tokens += len(document.response)
-        bar.set_postfix_str(f"{tokens / (time.monotonic() - started):.1f} tokens/s, {left_out} left out")
-        bar.update()
-        if len(fresh) == shard_size:
-            append_shard(folder, fresh, model.vocabulary.fingerprint)
-            fresh = []
+        counts[job.prompt.category] += 1
+        if document is not None:
+            keep([document])
+        elif asked is not None:
+            group = waiting.setdefault(job.temperature, [])
+            group.append(asked)
+            if len(group) == BATCH:
+                keep(_answer_together(model, waiting.pop(job.temperature), counts))
+    for group in waiting.values():
+        keep(_answer_together(model, group, counts))
     if fresh:
         append_shard(folder, fresh, model.vocabulary.fingerprint)
     bar.close()
     return counts
 
 
-def _answer(model: Model, job: Job, longest_prompt: int, features: FeatureCache | None) -> Document | None:
-    """The document; None where the prompt is too long or the constraint cannot be kept."""
-    recorder = None if features is None else Recorder(features.taps)
+class _Asked(NamedTuple):
+    job: Job
+    constraint: Constraint | None
+    ids: list[int]
+
+
+def _asked(model: Model, job: Job, longest_prompt: int) -> _Asked | None:
+    """The prompt as the target reads it; None where it is too long or the constraint cannot be kept."""
     try:
         constraint = constraint_of(job.prompt.grammar)
         ids = encode_prompt(job.prompt.shown(model, constraint), model.tokenizer)
-        if len(ids) > longest_prompt:
-            return None
+    except XPressError:
+        return None
+    return _Asked(job, constraint, ids) if len(ids) <= longest_prompt else None
+
+
+def _answer(model: Model, asked: _Asked, features: FeatureCache | None) -> Document | None:
+    """The document; None where the constraint cannot be kept, or next to nothing can be learned from it."""
+    recorder = None if features is None else Recorder(features.taps)
+    try:
         result = model.generate(
-            ids,
-            constraint,
-            max_new_tokens=LONGEST[job.prompt.category],
-            temperature=job.temperature,
-            seed=job.seed,
+            asked.ids,
+            asked.constraint,
+            max_new_tokens=LONGEST[asked.job.prompt.category],
+            temperature=asked.job.temperature,
+            seed=asked.job.seed,
             drafter=recorder or "lookup",
             logprobs=LIKELIEST if recorder else 0,
             max_retries=0,
         )
     except XPressError:
         return None
-    if len(result.token_ids) < _SHORTEST:
+    forced = forced_places(model, asked.constraint, result.token_ids)
+    if len(result.token_ids) < _SHORTEST or all(forced):
         return None
-    prompt, grammar = job.prompt, job.prompt.grammar
-    document = Document(
-        job.key,
+    document = _document(asked, result.token_ids, forced)
+    if recorder is not None and features is not None:
+        features.put(document, recorder.features(result))
+    return document
+
+
+def _answer_together(model: Model, group: Sequence[_Asked], counts: Counter[str]) -> list[Document]:
+    """Documents without a grammar, of one temperature; takes those that came to nothing from the counts."""
+    jobs = [asked.job for asked in group]
+    written = write_free(
+        model,
+        [asked.ids for asked in group],
+        temperature=jobs[0].temperature,
+        longest=max(LONGEST[job.prompt.category] for job in jobs),
+        seed=zlib.crc32(" ".join(job.key for job in jobs).encode()),
+    )
+    documents = []
+    for asked, response in zip(group, written, strict=True):
+        if len(response) < _SHORTEST:
+            counts[asked.job.prompt.category] -= 1
+        else:
+            documents.append(_document(asked, response[: LONGEST[asked.job.prompt.category]]))
+    return documents
+
+
+def _document(asked: _Asked, response: tuple[int, ...], forced: tuple[bool, ...] | None = None) -> Document:
+    prompt, grammar = asked.job.prompt, asked.job.prompt.grammar
+    return Document(
+        asked.job.key,
         prompt.category,
         prompt.group,
         prompt.held_out,
         None if grammar is None else dict(grammar),
-        job.temperature,
-        tuple(ids),
-        result.token_ids,
-        forced_places(model, constraint, result.token_ids),
+        asked.job.temperature,
+        tuple(asked.ids),
+        response,
+        forced or (False,) * len(response),
     )
-    if recorder is not None and features is not None:
-        features.put(document, recorder.features(result))
-    return document
 
 
 def forced_places(model: Model, constraint: Constraint | None, response: Sequence[int]) -> tuple[bool, ...]:

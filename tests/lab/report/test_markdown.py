@@ -9,7 +9,7 @@ import pytest
 from tests.lab.report import made_up
 from xpress_struct.cli.main import main
 from xpress_struct.errors import ArgumentError
-from xpress_struct.lab.report.markdown import BEGIN, END, markdown, readme_part, write_between
+from xpress_struct.lab.report.markdown import BEGIN, END, SHORT, markdown, readme_part, write_between
 from xpress_struct.lab.report.palette import PART_COLOURS, PART_INK
 from xpress_struct.lab.report.run import Run, read_run
 
@@ -50,10 +50,10 @@ def test_the_text_between_the_markers_is_replaced(run: Run, tmp_path: Path) -> N
     for _ in range(2):
         write_between(readme, readme_part(run))
         text = readme.read_text(encoding="utf-8")
-        assert text.startswith(f"# Before\n\n{BEGIN}\n\nGreedy:\n\n| system |") and text.endswith(
-            f"{END}\n\nafter\n"
-        )
-        assert "old" not in text and text.count("| DFlash reference |") == 2
+        assert text.startswith(f"# Before\n\n{BEGIN}\n\n`") and text.endswith(f"{END}\n\nafter\n")
+        assert "old" not in text and text.count("| DFlash reference |") == 1
+        head = next(line for line in text.splitlines() if line.startswith("| system |"))
+        assert "speed to baseline" in head and head.count("|") == len(SHORT) + 2
     assert f"`{run.command}`, 2026-11-30, on AMD EPYC" in text
 
 
@@ -73,8 +73,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}{END}", encoding="utf-8")
     page = tmp_path / "page.html"
-    assert main(["report", str(folder), "--html", str(page), "--readme", str(readme)]) == 0
-    assert capsys.readouterr().out.split() == [str(page), str(folder / "report.md"), str(readme)]
+    full = tmp_path / "benchmarks.md"
+    full.write_text(f"# All\n{BEGIN}{END}", encoding="utf-8")
+    told = ["--html", str(page), "--readme", str(readme), "--tables", str(full)]
+    assert main(["report", str(folder), *told]) == 0
+    written = [str(path) for path in (page, folder / "report.md", readme, full)]
+    assert capsys.readouterr().out.split() == written
+    assert "## Sampled" in full.read_text(encoding="utf-8")
+    assert "## Sampled" not in readme.read_text(encoding="utf-8")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert main(["report", str(tmp_path)]) == 1
     assert "run.json" in capsys.readouterr().err

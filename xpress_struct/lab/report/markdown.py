@@ -7,19 +7,33 @@ from pathlib import Path
 
 from xpress_struct.errors import ArgumentError
 from xpress_struct.lab.report.about import about, how, machine_line, varied
-from xpress_struct.lab.report.columns import COLUMNS, DASH, label, named
+from xpress_struct.lab.report.columns import COLUMNS, DASH, Column, label, named
 from xpress_struct.lab.report.figures import Summary, slot_rates, summaries
 from xpress_struct.lab.report.run import Run
 
-__all__ = ["BEGIN", "END", "markdown", "readme_part", "write_between"]
+__all__ = ["BEGIN", "END", "markdown", "readme_part", "tables_part", "write_between"]
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+SHORT = (
+    "completed",
+    "valid",
+    "forwards / document",
+    "seconds / document",
+    "tokens / forward",
+    "speed to baseline",
+)
+"""Columns of a README's table."""
 ARROWS = {"higher": " ↑", "lower": " ↓", "": ""}
 
 
 def markdown(run: Run) -> str:
     """The whole report: tables for all categories and for each, acceptance by slot, failures, the machine."""
-    parts = [f"# {run.title}", how(run) + " ↑ more is better, ↓ less is better."]
+    return f"# {run.title}\n\n{tables_part(run)}\n"
+
+
+def tables_part(run: Run) -> str:
+    """The report without its title, which another page may hold."""
+    parts = [_how(run)]
     for mode in run.modes:
         parts += [f"## {mode.capitalize()}", _table(run, summaries(run, mode))]
         categories = run.categories(mode)
@@ -32,17 +46,21 @@ def markdown(run: Run) -> str:
         "## The run",
         "\n".join(f"* {name}: {_code(name, told)}" for name, told in about(run)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def readme_part(run: Run) -> str:
-    """The tables over all categories, one for each mode, with the command and the machine."""
-    parts = []
-    for mode in run.modes:
-        parts += [f"{mode.capitalize()}:"] * (len(run.modes) > 1) + [_table(run, summaries(run, mode))]
-    parts += [*_failures(run, heading=""), f"{how(run)} ↑ more is better, ↓ less is better."]
-    parts.append(f"{_code('Command', run.command)}, {run.about['started'][:10]}, on {machine_line(run)}.")
-    return "\n\n".join(parts)
+    """One short table: the first mode, over all categories; with the command and the machine."""
+    mode = run.modes[0]
+    shown = [column for column in COLUMNS if column.title in SHORT]
+    where = f"{_code('Command', run.command)}, {run.about['started'][:10]}, on {machine_line(run)}; {mode}."
+    return "\n\n".join(
+        [where, _table(run, summaries(run, mode), shown), *_failures(run, heading=""), _how(run)]
+    )
+
+
+def _how(run: Run) -> str:
+    return f"{how(run)} ↑ more is better, ↓ less is better."
 
 
 def write_between(path: str | Path, text: str) -> None:
@@ -65,19 +83,19 @@ def write_between(path: str | Path, text: str) -> None:
     path.write_text(f"{whole[: begin + len(BEGIN)]}\n\n{text}\n\n{whole[end:]}", encoding="utf-8")
 
 
-def _table(run: Run, found: Sequence[Summary]) -> str:
+def _table(run: Run, found: Sequence[Summary], columns: Sequence[Column] = COLUMNS) -> str:
     axes = varied(run)
-    heads = ["system", *(f"{column.title}{ARROWS[column.better]}" for column in COLUMNS)]
-    lines = [_line(heads), "|---|" + "---:|" * (len(COLUMNS) - 1) + "---|"]
+    heads = ["system", *(f"{column.title}{ARROWS[column.better]}" for column in columns)]
+    lines = [_line(heads), "|---|" + "".join("---:|" if column.better else "---|" for column in columns)]
     for summary in found:
         name = label(summary, axes)
         name = f"**{_cell(name)}**" if summary.system.group == "ours" else _cell(name)
         if not summary.rows:
             why = _cell(summary.why_empty or "")
-            lines.append(f"| {name} | {why} |" + f" {DASH} |" * (len(COLUMNS) - 1))
+            lines.append(f"| {name} | {why} |" + f" {DASH} |" * (len(columns) - 1))
         else:
             lines.append(
-                f"| {name} | " + " | ".join(_cell(column.text(summary)) for column in COLUMNS) + " |"
+                f"| {name} | " + " | ".join(_cell(column.text(summary)) for column in columns) + " |"
             )
     return "\n".join(lines)
 

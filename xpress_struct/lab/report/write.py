@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xpress_struct.errors import ArgumentError, ModelError
-from xpress_struct.lab.report.markdown import markdown, readme_part, write_between
+from xpress_struct.lab.report.markdown import markdown, readme_part, tables_part, write_between
 from xpress_struct.lab.report.run import read_run
 
 __all__ = ["write_report"]
@@ -18,13 +18,15 @@ def write_report(
     html: str | Path | None = None,
     markdown_file: str | Path | None = None,
     readmes: Sequence[str | Path] = (),
+    tables: Sequence[str | Path] = (),
 ) -> list[Path]:
     """Writes a run's report as one HTML file and as Markdown.
 
     Args:
         folder: of the run.
         html, markdown_file: where to; by default `report.html` and `report.md` in the folder.
-        readmes: files that get the table between their markers.
+        readmes: files that get one short table between their markers.
+        tables: files that get all tables between their markers.
 
     Returns:
         the files that were written.
@@ -52,4 +54,6 @@ def write_report(
             raise ArgumentError(f"{str(path)!r} cannot be written: {error}") from None
     for readme in readmes:
         write_between(readme, readme_part(run))
-    return [*written, *map(Path, readmes)]
+    for file in tables:
+        write_between(file, tables_part(run))
+    return [*written, *map(Path, (*readmes, *tables))]
