@@ -16,8 +16,8 @@ from tests.training.tiny import schema_of, tiny_model, tiny_prompts
 from xpress_struct.errors import ArgumentError, ModelError
 from xpress_struct.training.bfcl import bfcl_prompts
 from xpress_struct.training.collect import collect, forced_places
-from xpress_struct.training.free_texts import BATCH, write_free
 from xpress_struct.training.features import LIKELIEST, FeatureCache
+from xpress_struct.training.free_texts import BATCH, write_free
 from xpress_struct.training.made_up import made_up_prompts
 from xpress_struct.training.made_up.sql import sql_prompt
 from xpress_struct.training.plan import Plan
@@ -129,8 +129,8 @@ def free(count):
 
 
 def test_texts_without_a_grammar_are_written_together(tmp_path):
-    """They come in batches: as many as asked for, each once, in both runs the same; and a response is one that
-    the target gives: the greedy one is, in spite of what fills the batch up, that of plain decoding."""
+    """They come in batches: as many as asked for, each once, in both runs the same; and a response is what
+    the target gives: a greedy one is, in spite of what fills the batch up, that of plain decoding."""
     model = tiny_model()
     counts = collect(model, free(60), tmp_path / "a", documents=70)
     collect(model, free(60), tmp_path / "b", documents=70)

@@ -23,14 +23,14 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write a short table between <!-- bench:begin --> and <!-- bench:end --> of FILE; may be repeated",
+        help="write a short table between <!-- bench:begin --> and <!-- bench:end --> of FILE; repeatable",
     )
     parser.add_argument(
         "--tables",
         action="append",
         default=[],
         metavar="FILE",
-        help="write all tables between these markers of FILE; may be repeated",
+        help="write all tables between these markers of FILE; repeatable",
     )
 
 
