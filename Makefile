@@ -1,5 +1,5 @@
 # `make demo` and `make test` work on a machine that has only python3 (3.10 or later) and make.
-.PHONY: venv demo test test-fast parity check clean
+.PHONY: venv demo bench test test-fast parity check clean
 
 PYTHON ?= python3
 VENV   := .venv
@@ -38,6 +38,14 @@ $(VENV)/.chromium: $(VENV)/.dev scripts/get_chromium.py
 
 demo: $(VENV)/.runtime
 	$(RUN) -m examples.demo
+
+$(VENV)/.bench: $(VENV)/.runtime
+	$(PIP) -e '.[bench]'
+	@touch $@
+
+# About 20 minutes on two quiet cores; the report is in runs/bench.
+bench: $(VENV)/.bench
+	$(RUN) -m xpress_struct.cli bench --limit 20 --out runs/bench
 
 test: $(VENV)/.dev $(VENV)/.chromium
 	$(RUN) -m xpress_struct.cli pull

@@ -36,12 +36,11 @@ def write_free(
     fill = ends[0] if ends else 0
     ids = torch.tensor([[fill] * (width - len(prompt)) + list(prompt) for prompt in prompts])
     there = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    drawn = (
+        {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+    )
     config = GenerationConfig(
-        **(
-            {"do_sample": True, "temperature": temperature, "top_k": 0}
-            if temperature
-            else {"do_sample": False}
-        ),
+        **drawn,
         max_new_tokens=longest,
         eos_token_id=list(ends) or None,
         pad_token_id=fill,
