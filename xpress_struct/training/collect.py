@@ -96,20 +96,21 @@ def collect(
             continue
         asked = _asked(model, job, longest_prompt)
         # What serves evaluation must be what decoding alone writes, to the last bit.
-        together = job.prompt.grammar is None and not job.prompt.held_out
-        document = None if asked is None or together else _answer(model, asked, features)
-        if document is None and (asked is None or not together):
-            left_out, in_a_row = left_out + 1, in_a_row + 1
-            continue
-        in_a_row = 0
-        counts[job.prompt.category] += 1
-        if document is not None:
-            keep([document])
-        elif asked is not None:
+        if asked is not None and job.prompt.grammar is None and not job.prompt.held_out:
+            in_a_row = 0
+            counts[job.prompt.category] += 1
             group = waiting.setdefault(job.temperature, [])
             group.append(asked)
             if len(group) == BATCH:
                 keep(_answer_together(model, waiting.pop(job.temperature), counts))
+            continue
+        document = None if asked is None else _answer(model, asked, features)
+        if document is None:
+            left_out, in_a_row = left_out + 1, in_a_row + 1
+            continue
+        in_a_row = 0
+        counts[document.category] += 1
+        keep([document])
     for group in waiting.values():
         keep(_answer_together(model, group, counts))
     if fresh:
