@@ -93,8 +93,11 @@ def test_seconds_leave_documents_out() -> None:
 
 
 def test_ratios_are_of_pairs() -> None:
-    """A ratio compares one document by two systems; what only one of them wrote does not count."""
-    mine = [Row("a", "t0", "text", tokens=10, seconds=1.0), Row("a", "t1", "text", tokens=10, seconds=2.0)]
+    """A ratio compares one document by two systems; what only one of them wrote does not count, nor what the
+    system had cut. The baseline's rate counts where it was cut too."""
+    ended = {"completed": True, "tokens": 10}
+    mine = [Row("a", "t0", "text", seconds=1.0, **ended), Row("a", "t1", "text", seconds=2.0, **ended)]
+    mine.append(Row("a", "t2", "text", tokens=10, seconds=0.001))
     base = [Row("b", "t0", "text", tokens=10, seconds=2.0), Row("b", "t2", "text", tokens=99, seconds=1.0)]
     assert ratios(mine, base) == [2.0]
     assert figures(mine, base)["ratio"] == 2.0

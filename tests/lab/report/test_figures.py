@@ -23,7 +23,8 @@ def _run(*rows: Row) -> Run:
 
 
 def test_ratios_are_taken_pair_by_pair() -> None:
-    """A document that one of the two did not end is in no ratio, however fast it was."""
+    """A document that a system did not end is in no ratio of it, however fast it was; nor is one that the
+    baseline failed at. The baseline need not have ended it."""
     ours = replace(ROW, system="ours", seconds=5.0)
     run = _run(
         ROW,
@@ -31,13 +32,15 @@ def test_ratios_are_taken_pair_by_pair() -> None:
         replace(ROW, task="2", seconds=20.0),
         replace(ours, task="2", tokens=50, seconds=2.5),  # 4 times
         replace(ROW, task="3", completed=False),
-        replace(ours, task="3", seconds=0.001),
+        replace(ours, task="3", seconds=3.125),  # 3.2 times
+        replace(ROW, task="6", completed=False, error="no"),
+        replace(ours, task="6", seconds=0.001),
         replace(ROW, task="4"),
         replace(ours, task="4", completed=False, seconds=0.001),
         replace(ours, task="5", seconds=0.001),
     )
     base, found, broken = summaries(run, "greedy")
-    assert found.ratio is not None and (found.ratio.n, found.ratio.middle) == (2, 3.0)
+    assert found.ratio is not None and (found.ratio.n, found.ratio.middle) == (3, 3.2)
     assert base.ratio is not None and base.ratio.middle == 1.0
     assert broken.ratio is None and broken.why_empty == "failed"
 

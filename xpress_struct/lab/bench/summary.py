@@ -14,9 +14,12 @@ _MB = 1 << 20
 
 
 def ratios(rows: Sequence[Row], baseline: Sequence[Row]) -> list[float]:
-    """Tokens per second beside the baseline's, document by document, of those that both wrote."""
+    """Tokens per second beside the baseline's, document by document, over completed ones.
+
+    The baseline need not have ended them: unconstrained it seldom does, and its rate is the same.
+    """
     base = {row.task: _speed(row) for row in baseline if row.error is None}
-    pairs = [(_speed(row), base.get(row.task)) for row in rows if row.error is None]
+    pairs = [(_speed(row), base.get(row.task)) for row in rows if row.completed]
     return [mine / theirs for mine, theirs in pairs if mine is not None and theirs]
 
 

@@ -152,7 +152,7 @@ COLUMNS = (
     Column(
         "speed to baseline",
         "higher",
-        "tokens per second to the baseline's, document by document, where both completed it",
+        "tokens per second to the baseline's on the same document, over completed ones",
         lambda summary: 1.0 if summary.is_base else (summary.ratio.middle if summary.ratio else None),
         _ratio,
     ),

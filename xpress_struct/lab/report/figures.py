@@ -43,7 +43,7 @@ class Summary:
 
     Args:
         rows: what it did.
-        base: rows of the baseline, by document; ratios are taken pair by pair over what both completed.
+        base: rows of the baseline, by document; ratios are taken pair by pair.
     """
 
     def __init__(
@@ -97,12 +97,15 @@ class Summary:
 
     @cached_property
     def ratio(self) -> Spread | None:
-        """Tokens per second to the baseline's, over documents that both completed."""
+        """Tokens per second to the baseline's on the same document.
+
+        The baseline need not have ended it: unconstrained it seldom does, and its rate is the same.
+        """
         return self.each(self._ratio)
 
     def _ratio(self, row: Row) -> float | None:
         other = self.base.get(row.document)
-        if other is None or not other.completed:
+        if other is None or other.error is not None:
             return None
         mine, theirs = _speed(row), _speed(other)
         return mine / theirs if mine is not None and theirs else None

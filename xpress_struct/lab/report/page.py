@@ -92,7 +92,7 @@ def _bench_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
     against = f"{name}: {share(base.valid)}" if base else ""
     cards = [Card("valid documents", share(best.valid), f"of {len(best.rows)}; {against}")]
     if best.ratio:
-        note = f"tokens per second of {name}, median of {best.ratio.n} documents that both ended"
+        note = f"tokens per second of {name}, median of {best.ratio.n} documents that it ended"
         cards.append(
             Card("speed", f"{number(best.ratio.middle)}×", f"{note}; 10 to 90 %: {_between(best.ratio)}")
         )
