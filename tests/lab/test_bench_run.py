@@ -97,11 +97,11 @@ def test_ratios_are_of_pairs() -> None:
     system had cut. The baseline's rate counts where it was cut too."""
     ended = {"completed": True, "tokens": 10}
     mine = [Row("a", "t0", "text", seconds=1.0, **ended), Row("a", "t1", "text", seconds=2.0, **ended)]
-    mine.append(Row("a", "t2", "text", tokens=10, seconds=0.001))
+    mine.append(Row("a", "t2", "text", tokens=10, seconds=1.0))
     base = [Row("b", "t0", "text", tokens=10, seconds=2.0), Row("b", "t2", "text", tokens=99, seconds=1.0)]
     assert ratios(mine, base) == [2.0]
     assert figures(mine, base)["ratio"] == 2.0
-    assert figures(mine, base)["tokens_per_s"] == pytest.approx(20 / 3)
+    assert figures(mine, base)["tokens_per_s"] == pytest.approx(30 / 4)
     base.append(Row("b", "t1", "text", tokens=10, seconds=8.0))
     assert figures(mine, base)["ratio"] == 3.0 and figures(mine, base)["ratio_q3"] == 3.5
 
