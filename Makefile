@@ -39,13 +39,13 @@ $(VENV)/.chromium: $(VENV)/.dev scripts/get_chromium.py
 demo: $(VENV)/.runtime
 	$(RUN) -m examples.demo
 
+# dflash asks for packages that its loop does not need.
 $(VENV)/.bench: $(VENV)/.runtime
 	$(PIP) -e '.[bench]'
 	-$(PIP) --no-deps dflash==0.1.0
 	@touch $@
 
-# Some 20 minutes on two cores (it begins no document after that); the report is in runs/bench. dflash asks for packages
-# that its loop does not need.
+# It begins no document after 20 minutes; the report is in runs/bench.
 bench: $(VENV)/.bench
 	$(RUN) -m xpress_struct.cli bench --limit 20 --out runs/bench
 

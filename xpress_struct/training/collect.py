@@ -50,7 +50,8 @@ def collect(
         model: its target writes the responses, helped by the lookup drafter, which changes no token; those
             without a grammar are written many at once.
         longest_prompt: prompts of more tokens are left out.
-        shard_size: documents in a shard; at most so many are lost when the run is stopped.
+        shard_size: documents in a shard; at most so many are lost when the run is killed, and besides those
+            without a grammar that wait for their batch.
         seconds: stop after this long.
         features: keeps what the target shows on the way; without it that is computed when it is needed.
         known: keys of documents that are at hand elsewhere, and not written again.
