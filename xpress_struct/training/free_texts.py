@@ -1,5 +1,5 @@
-"""Responses without a grammar, many at once: a forward of the target over many texts reads its weights once, so
-that a token comes cheaper than from one text after another."""
+"""Responses without a grammar, many at once: a forward of the target over many texts reads its weights once,
+so that a token comes cheaper than from one text after another."""
 
 from __future__ import annotations
 
