@@ -20,6 +20,7 @@ from xpress_struct.drafting.masked import MaskedDrafter
 from xpress_struct.drafting.several import SeveralDrafter
 from xpress_struct.errors import ArgumentError, ModelError
 from xpress_struct.target.loading import load_target
+from xpress_struct.target.packed import pack_linears
 from xpress_struct.target.target import TransformersTarget
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ def _read(
     if is_diffusion_drafter(fields):
         weights = read_checkpoint(name, device=target.device, dtype=target.model.dtype, tokenizer=tokenizer)
         check_fits(weights.config, target, vocabulary, tokenizer)
+        pack_linears(weights.backbone)
+        if weights.head is not None:
+            pack_linears(weights.head)
         return DiffusionDrafter(weights)
     if _is_masked(fields.get("architectures") or []):
         from transformers import AutoModelForMaskedLM
@@ -127,7 +131,8 @@ def _read(
             model = AutoModelForMaskedLM.from_pretrained(str(name), dtype=target.model.dtype)
         except (OSError, ValueError, ImportError) as error:
             raise ModelError(f"The drafter {str(name)!r} cannot be loaded: {error}") from error
-        return _masked(model.to(target.device), vocabulary, tokenizer)
+        pack_linears(model := model.to(target.device))
+        return _masked(model, vocabulary, tokenizer)
     loaded = load_target(name, device=target.device)
     own = Vocabulary.from_tokenizer(loaded.tokenizer, width=loaded.target.width, end_ids=loaded.end_ids)
     return AutoregressiveDrafter(loaded.target, own)

@@ -9,6 +9,7 @@ import torch
 
 from xpress_struct.errors import ArgumentError, ModelError
 from xpress_struct.target import bundled
+from xpress_struct.target.packed import pack_linears
 from xpress_struct.target.target import TransformersTarget
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _read_model(name: str, device: torch.device, dtype: Any, revision: str | Non
         loaded = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, revision=revision)
     except (OSError, ValueError, ImportError) as error:
         raise ModelError(f"The model {name!r} cannot be loaded: {error}") from error
-    return loaded.to(device)
+    loaded = loaded.to(device)
+    pack_linears(loaded)
+    return loaded
 
 
 def read_tokenizer(name: str, revision: str | None = None) -> PreTrainedTokenizerBase:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from xpress_struct.errors import ModelError, TokenizerMismatchError
 from xpress_struct.target.cache import TargetCache, why_not_croppable
+from xpress_struct.target.packed import pack_linears
 from xpress_struct.target.taps import Taps, stack_taps
 
 __all__ = ["TappedTarget", "Target", "TransformersTarget"]
@@ -111,10 +112,13 @@ class TransformersTarget:
     @torch.no_grad()  # not inference mode: a drafter is trained through it
     def head_of(self, ids: Tensor) -> Callable[[Tensor], Tensor]:
         head = self.model.get_output_embeddings()
-        rows = ids.to(head.weight.device)
-        bias = getattr(head, "bias", None)
-        weight, bias = head.weight[rows], None if bias is None else bias[rows]
-        return lambda hidden: torch.nn.functional.linear(hidden.to(weight.dtype), weight, bias)
+        rows, bias = ids.to(head.weight.device), getattr(head, "bias", None)
+        some = torch.nn.Linear(head.weight.shape[1], len(ids), bias is not None, device="meta")
+        some.weight = torch.nn.Parameter(head.weight[rows], requires_grad=False)
+        if bias is not None:
+            some.bias = torch.nn.Parameter(bias[rows], requires_grad=False)
+        pack_linears(some)
+        return lambda hidden: some(hidden.to(some.weight.dtype))
 
     def score(self, cache: TargetCache, ids: Sequence[int], rows: int) -> Tensor:
         if self.no_speculation is None or cache.lengths[0] == 0:
