@@ -9,6 +9,7 @@ from xpress_struct.training.made_up.chat import chat_prompt
 from xpress_struct.training.made_up.code import code_prompt
 from xpress_struct.training.made_up.extraction import extraction_prompt
 from xpress_struct.training.made_up.sql import sql_prompt
+from xpress_struct.training.made_up.tasks import task_prompt
 from xpress_struct.training.prompts import TrainPrompt
 
 __all__ = ["made_up_prompts"]
@@ -17,6 +18,7 @@ _MAKERS: dict[str, Callable[[random.Random, str], TrainPrompt]] = {
     "extraction": extraction_prompt,
     "sql": sql_prompt,
     "code": code_prompt,
+    "task": task_prompt,
     "chat": chat_prompt,
 }
 
