@@ -36,8 +36,8 @@ def load(
 ) -> Model:
     """Loads a model.
 
-    On a CPU, a model that is loaded here keeps its float32 linear layers a second time, as the products of few
-    rows read them, where that takes at most 4 GiB; a loaded model that is passed stays as it is.
+    On a CPU, a model that is loaded here keeps its float32 linear layers a second time, as the products of
+    few rows read them, where that takes at most 4 GiB; a loaded model that is passed stays as it is.
 
     Args:
         model: a Hugging Face id, a folder, or a loaded model; None takes the embedded default,

@@ -14,7 +14,10 @@ from typing import Any, Literal
 
 from xpress_struct.errors import ArgumentError
 
-__all__ = ["ROWS", "RUN", "SPLIT", "Row", "append_row", "mend", "read_lines", "read_run", "write_run"]
+__all__ = ["FREE", "ROWS", "RUN", "SPLIT", "Row", "append_row", "mend", "read_lines", "read_run", "write_run"]
+
+FREE = "text"
+"""The category without a form: its documents can be nothing else than valid, and do not count there."""
 
 RUN, ROWS = "run.json", "rows.jsonl"
 SPLIT = ("score", "draft", "refine", "walk", "mask", "accept", "compile", "other")

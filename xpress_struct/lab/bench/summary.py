@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xpress_struct.lab.rows import SPLIT, Row
+from xpress_struct.lab.rows import FREE, SPLIT, Row
 
 __all__ = ["figures", "ratios", "tables"]
 
@@ -34,7 +34,7 @@ def figures(rows: Sequence[Row], baseline: Sequence[Row]) -> dict[str, float | i
     """
     ran = [row for row in rows if row.error is None]
     done = [row for row in ran if row.completed]
-    formed = [row for row in rows if row.category != "text"]
+    formed = [row for row in rows if row.category != FREE]
     graded = [row.score for row in rows if row.score is not None]
     paired = ratios(rows, baseline)
     low, middle, high = _quartiles(paired)

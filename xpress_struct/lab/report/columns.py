@@ -124,7 +124,7 @@ COLUMNS = (
     Column(
         "valid",
         "higher",
-        "share of all documents that are what was asked for",
+        "share of the documents that are what was asked for; free text, which has no form, does not count",
         lambda summary: summary.valid,
         lambda summary: share(summary.valid),
     ),

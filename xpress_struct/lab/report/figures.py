@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xpress_struct.lab.report.run import Row, Run, System
-from xpress_struct.lab.rows import SPLIT
+from xpress_struct.lab.rows import FREE, SPLIT
 
 __all__ = ["Spread", "Summary", "slot_rates", "spread", "summaries"]
 
@@ -51,6 +51,7 @@ class Summary:
     ) -> None:
         self.system, self.rows, self.base, self.is_base = system, rows, base, is_base
         self.done = [row for row in rows if row.completed]
+        self.formed = [row for row in rows if row.category != FREE]
         self.cell: Mapping[str, Any] = (rows[0].cell if rows else None) or {}
 
     @property
@@ -68,7 +69,8 @@ class Summary:
 
     @cached_property
     def valid(self) -> float | None:
-        return sum(row.valid for row in self.rows) / len(self.rows) if self.rows else None
+        """Of the documents that have a form: free text can be nothing else than valid."""
+        return sum(row.valid for row in self.formed) / len(self.formed) if self.formed else None
 
     @cached_property
     def score(self) -> float | None:

@@ -90,7 +90,7 @@ def _bench_cards(run: Run, found: list[Summary]) -> tuple[str, list[Card]]:
     base = next((each for each in found if each.is_base), None)
     name = baseline_label(run)
     against = f"{name}: {share(base.valid)}" if base else ""
-    cards = [Card("valid documents", share(best.valid), f"of {len(best.rows)}; {against}")]
+    cards = [Card("valid documents", share(best.valid), f"of {len(best.formed)} that have a form; {against}")]
     if best.ratio:
         note = f"tokens per second of {name}, median of {best.ratio.n} documents that it ended"
         cards.append(
