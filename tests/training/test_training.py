@@ -26,6 +26,7 @@ from xpress_struct.training.shards import read_shards
 from xpress_struct.training.start import DrafterSizes, draft_vocabulary, new_weights, tap_layers
 from xpress_struct.training.train import train
 from xpress_struct.training.trainer import Trainer, TrainSettings
+from xpress_struct.training.widening import widen
 
 MASK_FREE = LossSettings(rounds=2)
 
@@ -208,6 +209,41 @@ def test_resumed_training_gives_the_same_weights(corpus, tmp_path):
         second.drafter.state_dict().items(), whole.drafter.state_dict().values(), strict=True
     ):
         assert torch.equal(mine, theirs), name
+
+
+def test_a_wider_vocabulary_goes_on_where_training_was(corpus, tmp_path):
+    """Resumed with more draft tokens, a drafter says the same of those it knew, and trains on."""
+    _, documents, cache = corpus
+    learned = [each for each in documents if not each.held_out]
+    settings = TrainSettings(steps=4, documents=2, anchors=4, loss=MASK_FREE)
+    torch.manual_seed(0)
+    few = replace(SIZES, draft_vocab_size=0)  # characters of ASCII and the end
+    small = TrainedDrafter(new_weights(tiny_model(), learned, few), tiny_model().target)
+    first = Trainer(small, learned, cache, settings, tmp_path)
+    for _ in range(3):
+        first._step()
+    first.save()
+
+    came = [replace(learned[0], response=(200, 65, 190, 200, 201, 190, 200))]
+    weights = widen(small.weights, came, len(small.draft_ids) + 2)
+    large = TrainedDrafter(weights, tiny_model().target)
+    assert set(large.draft_ids.tolist()) == {*small.draft_ids.tolist(), 190, 200}
+    second = Trainer(large, learned, cache, settings, tmp_path)
+    second.resume()
+    place = torch.searchsorted(large.draft_ids, small.draft_ids)
+    document = learned[0]
+    anchors = every_anchor(document, 4)[:5]
+    blocks = blocks_of(document, cache.of(document), small, anchors)
+    said, says = small.eval()(blocks), large.eval()(blocks)
+    assert torch.allclose(said.base, says.base[..., place], atol=1e-5)
+    bias = says.bias(blocks.tokens)
+    assert torch.allclose(said.bias(blocks.tokens), bias[..., place], atol=1e-5)
+    new = torch.ones(len(large.draft_ids), dtype=torch.bool).index_fill(0, place, False)
+    assert not bias[..., new].any()
+    second.run()
+    assert second.progress.step == 4
+    assert large(blocks).bias(blocks.tokens)[..., new].any()
+    assert widen(weights, came, len(large.draft_ids)) is weights
 
 
 def test_training_beats_an_untrained_drafter(corpus, tmp_path):

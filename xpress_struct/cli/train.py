@@ -42,6 +42,13 @@ def add_train(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--minutes", type=float, metavar="N", help="stop training after so long; then resume")
     parser.add_argument("--anchors", type=int, default=16, metavar="N", help="blocks of a document in a step")
     parser.add_argument("--block-size", type=int, default=16, metavar="B")
+    parser.add_argument(
+        "--draft-vocab",
+        type=int,
+        default=10240,
+        metavar="N",
+        help="tokens that the drafter knows; --resume takes in what its documents have more, up to so many",
+    )
     parser.add_argument("--layers", type=int, default=2, metavar="N")
     parser.add_argument(
         "--max-shard-size",
@@ -68,7 +75,9 @@ def _run(given: argparse.Namespace) -> None:
         code=given.code,
         code_count=given.code_count,
         features=given.features,
-        sizes=DrafterSizes(layers=given.layers, block_size=given.block_size),
+        sizes=DrafterSizes(
+            layers=given.layers, block_size=given.block_size, draft_vocab_size=given.draft_vocab
+        ),
         settings=TrainSettings(steps=given.steps, anchors=given.anchors),
         resume=given.resume,
         seconds=None if given.minutes is None else 60 * given.minutes,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from xpress_struct.training.widening import spread
 
 __all__ = ["Optimizers"]
 
@@ -55,6 +57,12 @@ class Optimizers:
     def state(self) -> list[dict[str, Any]]:
         """To resume from."""
         return [optimizer.state_dict() for optimizer in self._all]
+
+    def spread(self, state: list[dict[str, Any]], place: Tensor) -> None:
+        """Fits a state, in place, to parameters that have more rows; see `widening.spread`."""
+        for number, means in state[0]["state"].items():
+            for name in ("exp_avg", "exp_avg_sq"):
+                means[name] = spread(means[name], self._dense[number].shape, place)
 
     def resume(self, state: list[dict[str, Any]]) -> None:
         """Goes on from a state.

@@ -48,7 +48,7 @@ class DrafterSizes:
     layers: int = 2
     taps: int = 3
     block_size: int = 16
-    draft_vocab_size: int = 8192
+    draft_vocab_size: int = 10240
     rank: int = 128
     mlp_hidden: int = 256
     passes: int = 4

@@ -28,6 +28,7 @@ from xpress_struct.training.shards import Document, append_shard, read_shards
 from xpress_struct.training.start import DrafterSizes, new_weights, tap_layers
 from xpress_struct.training.texts import code_documents
 from xpress_struct.training.trainer import Trainer, TrainSettings
+from xpress_struct.training.widening import widen
 
 __all__ = ["EVALUATED", "train"]
 
@@ -66,7 +67,8 @@ def train(
         code: a source of `code_documents`, which go to `out/shards` too.
         code_count: how many of them.
         features: where features are kept; `out/features` by default.
-        resume: go on with what is in `out`; documents that came since take part from here on.
+        resume: go on with what is in `out`; documents that came since take part from here on, and the
+            draft vocabulary grows by their tokens, up to its size in `sizes`.
         seconds: stop training after this long; resume goes on.
         every: seconds between checkpoints, each with an evaluation.
         collect_seconds: stop collecting after this long; training goes on with what there is.
@@ -130,7 +132,8 @@ def _weights(
     resumed: Path | None,
 ) -> DraftWeights:
     if resumed is not None:
-        return read_checkpoint(resumed / "drafter", dtype=torch.float32)
+        weights = read_checkpoint(resumed / "drafter", dtype=torch.float32)
+        return widen(weights, documents, sizes.draft_vocab_size)
     texts = (f"{each.prompt} {json.dumps(each.grammar)}" for each in prompts if not each.held_out)
     return new_weights(model, documents, sizes, texts)
 

@@ -28,6 +28,7 @@ from xpress_struct.training.features import FeatureCache
 from xpress_struct.training.losses import LossSettings, block_loss, targets_of
 from xpress_struct.training.optimizers import Optimizers
 from xpress_struct.training.shards import Document
+from xpress_struct.training.widening import spread
 
 __all__ = ["Progress", "TrainSettings", "Trainer"]
 
@@ -217,8 +218,18 @@ class Trainer:
             _halved(self.drafter.weights), self._folder / "drafter", max_shard_size=self._max_shard_size
         )
 
+    def _load(self, drafter: dict[str, Tensor], optimizers: list[dict[str, Any]]) -> None:
+        mine = self.drafter.state_dict()
+        if len(mine["draft_ids"]) > len(drafter["draft_ids"]):
+            place = torch.searchsorted(mine["draft_ids"], drafter["draft_ids"].to(mine["draft_ids"].device))
+            drafter = {name: spread(each, mine[name].shape, place) for name, each in drafter.items()}
+            drafter["draft_ids"] = mine["draft_ids"]
+            self._optimizers.spread(optimizers, place)
+        self.drafter.load_state_dict(drafter)
+        self._optimizers.resume(optimizers)
+
     def resume(self) -> None:
-        """Goes on from the folder's state.
+        """Goes on from the folder's state, which may know fewer tokens than the drafter; see `widen`.
 
         Raises:
             ModelError: there is none, or it belongs to a drafter of other sizes.
@@ -226,9 +237,8 @@ class Trainer:
         path = self._folder / "state.pt"
         try:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-            self.drafter.load_state_dict(state["drafter"])
-            self._optimizers.resume(state["optimizers"])
-        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            self._load(state["drafter"], state["optimizers"])
+        except (OSError, RuntimeError, KeyError, ValueError, IndexError) as error:
             raise ModelError(f"{str(path)!r} cannot be resumed: {error}") from error
         step, seconds, blocks, losses = state["progress"]
         self.progress = Progress(step, seconds, blocks, [tuple(row) for row in losses])
