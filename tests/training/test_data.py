@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -142,6 +143,12 @@ def test_texts_without_a_grammar_are_written_together(tmp_path):
     cold = write_free(model, prompts, temperature=0, longest=12, seed=0)
     alone = [model.generate(ids, temperature=0, max_new_tokens=12).token_ids for ids in prompts]
     assert cold == alone
+
+
+def test_texts_without_a_grammar_need_a_model_of_transformers():
+    model = SimpleNamespace(target=SimpleNamespace())
+    with pytest.raises(ArgumentError, match="written by a model of transformers; the target is a SimpleN"):
+        write_free(model, [[1]], temperature=0, longest=4, seed=0)
 
 
 def test_what_is_at_hand_counts_as_answered(tmp_path):

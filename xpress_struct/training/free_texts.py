@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
+from xpress_struct.errors import ArgumentError
 from xpress_struct.model import Model
 from xpress_struct.target.target import TransformersTarget
 
@@ -28,10 +29,17 @@ def write_free(
 
     Returns:
         The ids of each response, the end token included where it ended.
+
+    Raises:
+        ArgumentError: the target is none of transformers.
     """
     from transformers import GenerationConfig
 
-    assert isinstance(model.target, TransformersTarget)
+    if not isinstance(model.target, TransformersTarget):
+        raise ArgumentError(
+            f"Texts without a grammar (code, chat) are written by a model of transformers; the target is a "
+            f"{type(model.target).__name__}. Leave these prompts out, or pass documents as shards."
+        )
     width, ends = max(map(len, prompts)), model.vocabulary.end_ids
     fill = ends[0] if ends else 0
     ids = torch.tensor([[fill] * (width - len(prompt)) + list(prompt) for prompt in prompts])
