@@ -327,7 +327,14 @@ class Model:
             if options.guard and not isinstance(drafter, LookupDrafter):
                 ladder.append(LookupDrafter())
         context = DraftContext(
-            request.prompt, self.vocabulary, request.params, request.rule, self.target, control, stats
+            request.prompt,
+            self.vocabulary,
+            request.params,
+            request.rule,
+            self.target,
+            control,
+            stats,
+            timed=options.guard and request.rule == "coupled",
         )
         return Proposer(
             [Guesser(each, each.begin(context)) for each in ladder],

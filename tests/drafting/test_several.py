@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import xpress_struct as xs
 from tests.drafting.random_drafters import random_drafter
 from tests.stubs import ScriptedDrafter, StubTarget, byte_vocabulary, prefers, stub_model
 from tests.unit.models import tiny_model
 from xpress_struct.constraints.matcher import FreeMatcher
+from xpress_struct.drafting.asking import Asking
 from xpress_struct.drafting.drafter import DraftContext
 from xpress_struct.drafting.lookup import LookupDrafter
 from xpress_struct.drafting.several import SeveralDrafter
@@ -142,3 +144,50 @@ def test_what_a_draft_expects_decides_under_the_coupled_rule_alone(rule):
         assert stood == [place % 2 == 0 for place in range(100, 140)]
     else:
         assert len(telling.places) < 40
+
+
+@pytest.mark.parametrize(("timed", "most"), [(True, 12), (False, 60)])
+def test_a_drafter_whose_time_is_worth_more_is_left_out(timed, most):
+    """Where a forward of the target takes next to no time, no guess is worth asking for; it is asked now and
+    then, and always where seconds must not decide."""
+    telling = Telling(right, lambda output: 4.0)
+    target = StubTarget(lambda prefix: [0.0] * 257, 257)
+    context = DraftContext((1,), VOCABULARY, SamplingParams(), "coupled", target, timed=timed)
+    session = SeveralDrafter([telling, Asked(lambda output: [])]).begin(context)
+    for place in range(60):
+        ask(session, TEXT[:place])
+        context.stats.score_s += 1e-9
+    assert 4 <= len(telling.places) <= most
+    assert timed or len(telling.places) == 60
+
+
+def test_asking_pays_by_what_it_gains_and_costs():
+    """A sixth of a forward is worth a sixth of what a round gives; what did not pay is tried again."""
+    asking = Asking()
+    assert asking.pays("unknown", 8.0)
+    for _ in range(30):
+        asking.took(0.01, 0.06)
+        asking.gained("idle", 0)
+        asking.gained("good", 1)
+    assert asking.pays("good", 4.0) and not asking.pays("good", 6.0)
+    assert sum(asking.pays("idle", 0.0) for _ in range(64)) == 4
+    for _ in range(10):
+        asking.gained("idle", 1)
+    assert all(asking.pays("idle", 0.0) for _ in range(64))
+
+
+def test_forced_tokens_are_no_guesses_of_a_draft():
+    """Two drafters are weighed by the guesses that stand, not by what the grammar writes for them."""
+    model = stub_model(prefers("axyzaxyz"))
+    constraint = xs.regex("([ab]xyz){2}")
+    more = Asked(lambda output: [*b"axyzaxyz"[len(output) :]])
+    fewer = Asked(lambda output: [*b"axyzbxyz"[len(output) :]])
+    session = SeveralDrafter([fewer, more]).begin(
+        DraftContext((1,), model.vocabulary, SamplingParams(), "coupled", model.target)
+    )
+    matcher, _ = constraint.matcher(model.vocabulary)
+    noise = Noise(NoiseKey(0), 257)
+    session.propose([], 8, matcher, noise)
+    matcher.commit([*b"axyzaxyz"])
+    session.propose([*b"axyzaxyz"], 8, matcher, noise)
+    assert session._credit[0, 0] == 1.0

@@ -58,12 +58,12 @@ def draft_block(
         # On the target's device the round's own wait brings them along.
         sums = sums.to("cpu", non_blocking=sums.device == context.target.device)
     report = len(refined.tokens), sums
-    here = refined.certainty.device.type == "cpu"
+    stand = refined.certainty[0].cumprod(0) if refined.certainty.device.type == "cpu" else None
     draft = Draft(
         refined.tokens,
         refined.q,
         report=report,
-        expected=float(refined.certainty[0].cumprod(0).sum()) if here else None,
+        expected=None if stand is None else float(stand[refined.chosen].sum()),
         repaired=refined.changed,
     )
     return draft, refined.history

@@ -41,6 +41,7 @@ class DraftContext:
         target: whose tokens are guessed.
         control: how to draft.
         stats: where the drafter counts its passes, repairs and seconds.
+        timed: whether measured seconds may decide what is drafted: never but under the coupled rule.
     """
 
     prompt: tuple[int, ...]
@@ -50,6 +51,7 @@ class DraftContext:
     target: Target
     control: DraftControl = field(default_factory=DraftControl)
     stats: Stats = field(default_factory=Stats)
+    timed: bool = False
 
 
 def draft_params(context: DraftContext, *, independent: bool = False) -> SamplingParams:
@@ -95,8 +97,8 @@ class Draft(NamedTuple):
         matched: bytes of context that a looked-up draft rests on.
         report: slots whose distribution the drafter told, and the sums [2] of its confidence and entropy over
             them; they are read once the round has waited for the device.
-        expected: how many of its tokens should stand by the drafter's own probabilities, forced ones counted;
-            None where nobody asked, or a device would have to be waited for.
+        expected: how many of its tokens that the grammar does not force should stand, by the drafter's own
+            probabilities; None where nobody asked, or a device would have to be waited for.
         origin: where the tokens came from.
         repaired: places of those that a refinement changed; their origin is "repaired".
     """

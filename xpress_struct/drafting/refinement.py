@@ -77,11 +77,13 @@ class Refined:
             q_k is that of `q`; where it was not asked for, the softmax of the slot's logits over all
             tokens, at the draft's temperature (1 for a draft by argmax), and one-hot where the grammar
             forced the token.
+        chosen: slots of the draft whose token the grammar did not force.
     """
 
     tokens: list[int]
     q: Tensor | None
     certainty: Tensor
+    chosen: list[int]
     passes: int
     history: list[list[int]]
     repairs: list[int]
@@ -102,6 +104,7 @@ class Refined:
             q=None if self.q is None else self.q[:slot],
             repairs=[s for s in self.repairs if s < slot],
             certainty=self.certainty[:, :slot],
+            chosen=[s for s in self.chosen if s < slot],
         )
 
 
@@ -163,7 +166,8 @@ def refine(
     else:
         block.refine(bias, chunk=CHUNK, passes=plan.passes)
     tokens = list(block.path.tokens)
-    refined = Refined(tokens, *block.report(), block.passes, block.history, block.repairs)
+    chosen = [slot for slot in range(len(tokens)) if block.path.forced(slot) is None]
+    refined = Refined(tokens, *block.report(), chosen, block.passes, block.history, block.repairs)
     if plan.confidence == 0:
         return refined
     exact_q = refined.q is not None and candidates == 1

@@ -7,7 +7,7 @@ long as one token. From packed weights it takes 1.3 times as long (`python -m be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,11 +33,16 @@ class PackedLinear(nn.Linear):
         plain = torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
         if plain or input.dtype != torch.float32 or not input.numel() or not packs(weight):
             return super().forward(input)
-        packed: _Packed | None = self.__dict__.get("_packed")
-        if packed is None or not packed.is_of(weight):
-            packed = self.__dict__["_packed"] = _Packed(weight.detach())
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(input, packed.weight, self.bias, "none", [], "")
+        packed = self.pack()
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(input, packed, self.bias, "none", [], "")
         return product
+
+    def pack(self) -> Tensor:
+        """The packed weight, made again where the weight has changed."""
+        packed: _Packed | None = self.__dict__.get("_packed")
+        if packed is None or not packed.is_of(self.weight):
+            packed = self.__dict__["_packed"] = _Packed(self.weight.detach())
+        return packed.weight
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -47,7 +52,7 @@ class PackedLinear(nn.Linear):
 
 class _Packed:
     def __init__(self, weight: Tensor) -> None:
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight)
+        self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight)
         self._place, self._version = weight.data_ptr(), weight._version
         self._sample = weight.flatten()[:: max(1, weight.numel() // _SAMPLED)]
         self._seen = self._sample.clone()
@@ -67,6 +72,7 @@ def pack_linears(module: nn.Module) -> None:
     if layers and sum(each.weight.nbytes for each in layers) <= MOST_BYTES and _works():
         for layer in layers:
             layer.__class__ = PackedLinear
+            cast(PackedLinear, layer).pack()
 
 
 def packs(weight: Tensor) -> bool:
