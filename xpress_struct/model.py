@@ -15,7 +15,7 @@ from xpress_struct.constraints.thinking import ThinkingMatcher
 from xpress_struct.constraints.thinking_block import thinking_block
 from xpress_struct.constraints.vocabulary import Vocabulary
 from xpress_struct.decoding.costs import Costs
-from xpress_struct.decoding.guard import Guard
+from xpress_struct.decoding.guard import Guard, History
 from xpress_struct.decoding.loop import Decoder
 from xpress_struct.decoding.proposer import BlockLength, Guesser, Proposer
 from xpress_struct.decoding.request import Request
@@ -57,7 +57,7 @@ class Model:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.drafter = as_drafter(drafter)
-        self._costs = Costs()
+        self._costs, self._history = Costs(), History()
 
     def generate(
         self,
@@ -338,7 +338,7 @@ class Model:
         )
         return Proposer(
             [Guesser(each, each.begin(context)) for each in ladder],
-            Guard(options.guard, request.rule, self._costs, stats),
+            Guard(options.guard, request.rule, self._costs, stats, self._history),
             BlockLength(None if options.block_length == "auto" else options.block_length),
             self.target.device,
             stats,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,8 +13,11 @@ from tests.drafting.random_drafters import random_drafter
 from tests.exactness.texts import hashed
 from tests.stubs import ScriptedDrafter, prefers, stub_model
 from tests.unit.models import tiny_model
+from xpress_struct.decoding.costs import Costs
+from xpress_struct.decoding.guard import Guard, History
 from xpress_struct.decoding.proposer import BlockLength
 from xpress_struct.errors import ArgumentError
+from xpress_struct.results import Stats
 
 TEXT = "abcdefghijklmnopqrstuvwxyz" * 6
 BAD = ScriptedDrafter(lambda output: [*b"ZZZZZZZZ"])
@@ -42,6 +46,28 @@ def test_a_drafter_that_always_fails_is_held_back(rule):
     assert stats.guarded > stats.forwards / 2
     assert stats.guard_share == stats.guarded / stats.forwards
     assert stats.guarded + len(asked) == stats.forwards
+
+
+@pytest.mark.parametrize("rule", ["coupled", "token"])
+def test_a_request_starts_with_what_others_have_shown(rule):
+    """Under the coupled rule a drafter that served others is not held back for a few bad rounds; under the
+    others a request is judged by itself, so that it repeats itself."""
+    history, costs, ladder = History(), Costs(), [SimpleNamespace(name="x")]
+    for tokens in (1, 8):
+        costs.note(tokens, 0.05 + 0.001 * tokens)
+
+    def held_back(stood, rounds):
+        stats = Stats()
+        guard = Guard(True, rule, costs, stats, history)
+        for number in range(rounds + 1):  # the first is over the prompt
+            guard.choose(ladder)
+            guard.learn(stood, 1, 7, 1.0 if number == 0 else 0.058, 0.005)
+        return stats.guarded
+
+    assert held_back(stood=0, rounds=8) > 0
+    assert held_back(stood=3, rounds=60) == 0
+    assert (held_back(stood=0, rounds=5) == 0) == (rule == "coupled")
+    assert held_back(stood=0, rounds=60) > 20
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -30,7 +30,7 @@ class Guesser:
     """A drafter with its session of one request."""
 
     def __init__(self, drafter: Drafter, session: DraftSession) -> None:
-        self.session = session
+        self.name, self.session = drafter.name, session
         self.resumes: bool = drafter.resumes
         self.taps: tuple[int, ...] = getattr(drafter, "taps", ())
         self.longest: int = getattr(drafter, "longest", 16)
