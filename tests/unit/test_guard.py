@@ -130,14 +130,23 @@ def test_block_length_follows_acceptance():
     length = BlockLength(None)
     for _ in range(40):
         length.learn(8, 8)
-    assert length.ask(16) == 16
+    assert length.ask(16, copied=False) == 16
     for _ in range(40):
         length.learn(8, 0)
-    assert length.ask(16) == 2
+    assert length.ask(16, copied=False) == 2
     for _ in range(40):
         length.learn(2, 2)
-    assert length.ask(16) > 10
-    assert length.ask(5) == 5
+    assert length.ask(16, copied=False) > 10
+    assert length.ask(5, copied=False) == 5
+
+
+def test_copies_and_drafts_have_lengths_of_their_own():
+    """Drafts that fail do not shorten what is looked up; where either may come, the longer one counts."""
+    length = BlockLength(None)
+    for _ in range(40):
+        length.learn(8, 8, copied=True)
+        length.learn(8, 0)
+    assert (length.ask(16, copied=True), length.ask(16, copied=False), length.ask(16)) == (16, 2, 16)
 
 
 def test_rounds_without_guesses_say_nothing():

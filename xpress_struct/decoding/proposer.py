@@ -40,26 +40,32 @@ class BlockLength:
     """How many guesses a round asks for: a fixed number, or one that follows recent acceptance.
 
     When each guess stands with probability a, the k-th is of use with probability a ** k. The length is
-    the last k whose use is likely enough. Only past rounds count, so no rule is biased.
+    the last k whose use is likely enough. Only past rounds count, so no rule is biased. What was looked
+    up and what was drafted are counted apart: copies are long where they are right.
     """
 
     def __init__(self, fixed: int | None) -> None:
         self._fixed = fixed
-        self._stood, self._fell = 4.0, 1.0
+        self._counts = dict.fromkeys((False, True), (4.0, 1.0))
 
-    def ask(self, longest: int) -> int:
-        """Guesses to ask for, at most `longest` of an adapted block."""
+    def ask(self, longest: int, copied: bool | None = None) -> int:
+        """Guesses to ask for, at most `longest` of an adapted block.
+
+        Args:
+            copied: whether they were looked up; None: as many as either kind may be.
+        """
         if self._fixed is not None:
             return self._fixed
-        rate = self._stood / (self._stood + self._fell)
+        counts = self._counts.values() if copied is None else [self._counts[copied]]
+        rate = max(stood / (stood + fell) for stood, fell in counts)
         return max(2, min(longest, math.ceil(math.log(_REACHED) / math.log(rate))))
 
-    def learn(self, proposed: int, accepted: int) -> None:
+    def learn(self, proposed: int, accepted: int, copied: bool = False) -> None:
         """Notes one round's guesses."""
         if proposed:
             keep = 1 - 1 / _MEMORY
-            self._stood = self._stood * keep + accepted
-            self._fell = max(self._fell * keep + (accepted < proposed), 1e-3)
+            stood, fell = self._counts[copied]
+            self._counts[copied] = stood * keep + accepted, max(fell * keep + (accepted < proposed), 1e-3)
 
 
 class Proposer:
@@ -109,6 +115,8 @@ class Proposer:
         room = min(self._length.ask(guesser.longest), left)
         while len(block.guessed) < room and len(block.tokens) < min(left, _LONGEST_DRAFT):
             draft = self._guess(guesser, path, output, block, room - len(block.guessed), noise)
+            if not block.tokens:  # whoever guesses first says how long the block may be
+                room = min(room, self._length.ask(guesser.longest, draft.origin == "looked_up"))
             more = self._walk(path, draft, block, room, left)
             if not more or not guesser.resumes:
                 break
@@ -122,7 +130,8 @@ class Proposer:
             self._stats.note_draft(0, (), slots, *sums.tolist())
         self._reports.clear()
         stood = sum(slot < accepted for slot in block.guessed)
-        self._length.learn(len(block.guessed), stood)
+        copied = bool(block.guessed) and block.origins[block.guessed[0]] == "looked_up"
+        self._length.learn(len(block.guessed), stood, copied)
         self._guard.learn(stood, pending, block.sent, scored, overhead)
 
     def _guess(
