@@ -8,7 +8,7 @@ __all__ = ["Asking", "mixed"]
 
 _KEEP = 0.8
 # What a drafter is first believed to gain; rounds of a situation after which it is asked again.
-_FIRST, _AGAIN = 1.0, 16
+_FIRST, _AGAIN = 0.5, 16
 
 
 def mixed(old: float, new: float) -> float:
@@ -25,6 +25,7 @@ class Asking:
 
     def __init__(self) -> None:
         self._gains: dict[Hashable, float] = {}
+        self._gain = _FIRST  # over all situations; a new one is believed to be like them
         self._passed: dict[Hashable, int] = {}
         self._asked_s: float | None = None
         self._forward_s: float | None = None
@@ -37,7 +38,7 @@ class Asking:
         """
         if self._asked_s is None or not self._forward_s:
             return True
-        if self._gains.get(situation, _FIRST) > (1 + offered) * self._asked_s / self._forward_s:
+        if self._gains.get(situation, self._gain) > (1 + offered) * self._asked_s / self._forward_s:
             return True
         passed = self._passed.get(situation, 0) + 1
         self._passed[situation] = passed % _AGAIN
@@ -45,7 +46,8 @@ class Asking:
 
     def gained(self, situation: Hashable, guesses: int) -> None:
         """Notes how many guesses more stood than without asking; fewer are negative."""
-        self._gains[situation] = mixed(self._gains.get(situation, _FIRST), guesses)
+        self._gains[situation] = mixed(self._gains.get(situation, self._gain), guesses)
+        self._gain = mixed(self._gain, guesses)
 
     def took(self, asked: float, forward: float) -> None:
         """Notes seconds: of asking, and of the target's forward behind it."""

@@ -116,7 +116,7 @@ class _Session:
         self._offered: dict[int, _Offer] = {}  # by member, in this round
         self._asked: dict[int, Situation] = {}  # those of this round that had to be worth it
         self._offered_at = self._round = self._chosen = 0
-        self._scored, self._took = 0.0, 0.0
+        self._scored, self._took, self._has_asked = 0.0, 0.0, False
 
     def read(self, states: Tensor) -> None:
         """Hands the states to the member that reads them."""
@@ -233,8 +233,9 @@ class _Session:
         others = max((n for index, n in stood.items() if index not in self._asked), default=0)
         for situation in self._asked.values():
             self._learned.asking.gained(situation, stood.get(self._chosen, 0) - others)
-            if self._round > 1:  # the first forward is that over the prompt
+            if self._has_asked:  # at first it reads the whole prompt, as the target's first forward does
                 self._learned.asking.took(self._took, scored)
+            self._has_asked = True
 
 
 def _walked(tokens: Sequence[int], room: int, matcher: Matcher) -> tuple[int, list[int]]:
