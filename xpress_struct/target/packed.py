@@ -1,8 +1,8 @@
 """Linear layers whose weights are held a second time, in the order in which oneDNN reads them.
 
 A product of few rows costs about what reading the weights costs. torch hands float32 products to a BLAS that
-brings the weights into its own order each time: on a CPU, scoring a draft of eight tokens took 1.7 times as
-long as one token. From packed weights it takes 1.3 times as long (`python -m benchmarks.forwards`).
+brings the weights into its own order each time: on a CPU, scoring a draft of eight tokens took 1.8 times as
+long as one token. From packed weights it takes 1.15 times as long (`python -m benchmarks.forwards`).
 """
 
 from __future__ import annotations
