@@ -136,7 +136,8 @@ class _Session:
             if index not in self._offered and self._asks(index, keys):
                 started = time.perf_counter()
                 draft = self._members[index][1].propose(output, room, matcher, noise)
-                self._took = time.perf_counter() - started
+                if index in self._asked:
+                    self._took = time.perf_counter() - started
                 # It may be drawn: what of it is illegal is offered all the same.
                 guesses = _walked(draft.tokens, room, matcher)[1]
                 self._offered[index] = _Offer(keys[index], draft, guesses)

@@ -25,7 +25,8 @@ class PackedLinear(nn.Linear):
 
     The weight stays what it is, for everyone who reads or changes it: a copy that is out of date is made
     again. Torch counts changes, but not those through `.data`, which merging an adapter makes: those are
-    seen by a sample of the weight. Pickles and deep copies are without the copy.
+    seen by a sample of the weight, so that one of a few entries may be missed. Pickles and deep copies are
+    without the copy.
     """
 
     def forward(self, input: Tensor) -> Tensor:

@@ -54,7 +54,8 @@ def how(run: Run) -> str:
         "Figures by document are medians over the documents that a system ended by itself, with the 10th and "
         "90th percentile in brackets; the systems need not have ended the same documents. Speed to baseline "
         f"compares tokens per second with {baseline_label(run)}, document by document, over those that "
-        "the system ended. Valid, score and accepted are over all documents. Forced tokens count as output."
+        "the system ended. Score and accepted are over all documents, valid over those that have a "
+        "form. Forced tokens count as output."
     )
 
 
