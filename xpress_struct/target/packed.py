@@ -2,7 +2,7 @@
 
 A product of few rows costs about what reading the weights costs. torch hands float32 products to a BLAS that
 brings the weights into its own order each time: on a CPU, scoring a draft of eight tokens took 1.8 times as
-long as one token. From packed weights it takes 1.15 times as long (`python -m benchmarks.forwards`).
+long as one token. From packed weights it takes 1.2 times as long (`python -m benchmarks.forwards`).
 """
 
 from __future__ import annotations
