@@ -241,13 +241,6 @@ def test_a_schema_whose_references_double_is_answered(server):
     assert server.chat(response_format=shown, max_tokens=2)[0] == 200
 
 
-@pytest.fixture(scope="module")
-def hasty():
-    """A server that compiles for a second at most; its model repeats itself."""
-    with in_process(model_of(wants('{"a": [1, 1]}')), compile_timeout=1) as found:
-        yield found
-
-
 def test_a_constraint_that_takes_too_long_is_refused():
     """A constraint that is not compiled at the time limit is a 400, and with time the next one compiles."""
     with in_process(model_of(babbles), compile_timeout=1e-6) as server:
@@ -259,12 +252,13 @@ def test_a_constraint_that_takes_too_long_is_refused():
         assert server.chat(structured_outputs={"choice": ["yes"]})[0] == 200
 
 
-def test_a_failed_final_check_is_told(hasty):
+def test_a_failed_final_check_is_told():
     """What the mask cannot enforce is checked after; when every attempt fails, the answer is an error."""
     items = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
     schema = {"type": "object", "properties": {"a": {**items, "uniqueItems": True}}, "required": ["a"]}
-    told = hasty.chat(structured_outputs={"json": {**schema, "additionalProperties": False}})
-    assert refused(told, "output_validation")[0] == 500
+    schema["additionalProperties"] = False
+    with in_process(model_of(wants('{"a": [1, 1]}'))) as server:
+        assert refused(server.chat(structured_outputs={"json": schema}), "output_validation")[0] == 500
 
 
 def test_a_full_server_says_so():
