@@ -64,9 +64,9 @@ def test_random_statements_are_closed() -> None:
 
     model = stub_model(logits)
     done = [
-        model.generate([1], singers(), max_new_tokens=160, seed=seed, temperature=1.0, on_limit="close")
-        for seed in range(4)
+        model.generate([1], singers(), max_new_tokens=90, seed=seed, temperature=1.0, on_limit="close")
+        for seed in range(8)
     ]
     whole = [each.text for each in done if each.complete]
-    assert len(whole) >= 2
+    assert len(whole) >= 4
     assert [JUDGES["sqlite"](text) for text in whole] == [None] * len(whole)

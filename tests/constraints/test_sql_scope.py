@@ -220,9 +220,9 @@ def test_random_models_write_what_sqlite_takes() -> None:
 
     model = stub_model(logits)
     done = [
-        model.generate([1], singers(), max_new_tokens=400, seed=seed, temperature=1.0, on_limit="close")
+        model.generate([1], singers(), max_new_tokens=120, seed=seed, temperature=1.0, on_limit="close")
         for seed in range(16)
     ]
     texts = [each.value for each in done if each.complete and not each.text.lower().startswith("with")]
-    assert len(texts) >= 5
+    assert len(texts) >= 10
     assert sum(map(prepares, texts)) >= 0.8 * len(texts)
