@@ -176,6 +176,16 @@ def test_asking_pays_by_what_it_gains_and_costs():
     assert all(asking.pays("idle", 0.0) for _ in range(64))
 
 
+def test_a_slow_first_time_is_soon_forgotten():
+    """What took a forward's time at first, and then a sixth of it, is asked where a sixth pays."""
+    asking = Asking()
+    asking.took(0.06, 0.06)
+    assert not asking.pays("new", 1.0)
+    asking.took(0.01, 0.9)
+    asking.took(0.01, 0.06)
+    assert asking.pays("new", 1.0) and not asking.pays("new", 6.0)
+
+
 def test_forced_tokens_are_no_guesses_of_a_draft():
     """A drafter has credit for the guesses that stood, not for what the grammar wrote behind them."""
     model = stub_model(prefers("axyzaxyz"))

@@ -7,8 +7,11 @@ from collections.abc import Hashable
 __all__ = ["Asking", "mixed"]
 
 _KEEP = 0.8
-# What a drafter is first believed to gain; rounds of a situation after which it is asked again.
-_FIRST, _AGAIN = 0.5, 16
+# What a drafter is first believed to gain in a situation, as if it had done so once; rounds of a situation
+# after which it is asked again.
+_FIRST, _AGAIN = 1.0, 16
+# Guesses that stood differ widely from round to round: a mean of some twenty tells whether asking pays.
+_LATEST = 20
 
 
 def mixed(old: float, new: float) -> float:
@@ -24,8 +27,7 @@ class Asking:
     """
 
     def __init__(self) -> None:
-        self._gains: dict[Hashable, float] = {}
-        self._gain = _FIRST  # over all situations; a new one is believed to be like them
+        self._gains: dict[Hashable, tuple[float, int]] = {}  # means, and of how many rounds
         self._passed: dict[Hashable, int] = {}
         self._asked_s: float | None = None
         self._forward_s: float | None = None
@@ -38,7 +40,7 @@ class Asking:
         """
         if self._asked_s is None or not self._forward_s:
             return True
-        if self._gains.get(situation, self._gain) > (1 + offered) * self._asked_s / self._forward_s:
+        if self._gain(situation)[0] > (1 + offered) * self._asked_s / self._forward_s:
             return True
         passed = self._passed.get(situation, 0) + 1
         self._passed[situation] = passed % _AGAIN
@@ -46,10 +48,18 @@ class Asking:
 
     def gained(self, situation: Hashable, guesses: int) -> None:
         """Notes how many guesses more stood than without asking; fewer are negative."""
-        self._gains[situation] = mixed(self._gains.get(situation, self._gain), guesses)
-        self._gain = mixed(self._gain, guesses)
+        mean, rounds = self._gain(situation)
+        rounds = min(rounds + 1, _LATEST)
+        self._gains[situation] = mean + (guesses - mean) / rounds, rounds
 
     def took(self, asked: float, forward: float) -> None:
         """Notes seconds: of asking, and of the target's forward behind it."""
-        self._asked_s = mixed(self._asked_s or asked, asked)
-        self._forward_s = mixed(self._forward_s or forward, forward)
+        self._asked_s, self._forward_s = _quick(self._asked_s, asked), _quick(self._forward_s, forward)
+
+    def _gain(self, situation: Hashable) -> tuple[float, int]:
+        return self._gains.get(situation, (_FIRST, 1))
+
+
+def _quick(old: float | None, new: float) -> float:
+    """A mean that falls at once: the first time of anything, a pause or a long forced run tells little."""
+    return new if old is None or new < old else mixed(old, new)

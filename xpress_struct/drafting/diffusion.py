@@ -31,6 +31,9 @@ from xpress_struct.target.target import TappedTarget
 
 __all__ = ["DiffusionDrafter"]
 
+# Tokens whose states wait to be fused.
+_WAITING = 1024
+
 
 class DiffusionDrafter:
     """Guesses a block at a time.
@@ -100,6 +103,7 @@ class _Session:
         self._logits = drafter.output_head(target)
         self._window = drafter.context_length
         self._cache = ContextCache(self._window)
+        self._states: list[Tensor] = []
         self._features: list[Tensor] = []
         self._held = 0
         control, head = context.control, weights.config.head
@@ -114,12 +118,21 @@ class _Session:
 
     @torch.inference_mode()
     def read(self, states: Tensor) -> None:
-        """Fuses the target's states of tokens that stay; see `TappedSession`."""
+        """Takes the target's states of tokens that stay; see `TappedSession`."""
         if self._window is not None and not self._held:
             self._held = max(0, len(states) - self._window)
             states = states[self._held :]
         self._held += len(states)
-        self._features.append(self._weights.backbone.fuse(states.to(self._device, self._dtype)))
+        self._states.append(states)
+        # Fused where a block is asked for, which may never be; many of them take less room when fused.
+        if sum(map(len, self._states)) > _WAITING:
+            self._fuse()
+
+    def _fuse(self) -> None:
+        if self._states:
+            states = torch.cat(self._states).to(self._device, self._dtype)
+            self._features.append(self._weights.backbone.fuse(states))
+            self._states = []
 
     @torch.inference_mode()
     def propose(
@@ -175,6 +188,7 @@ class _Session:
         embedded = target.embed(block.to(target.device)).to(self._device, self._dtype)
         if self._config.embedding_scale != 1.0:
             embedded = embedded * self._config.embedding_scale
+        self._fuse()
         features = torch.cat([embedded[:0], *self._features])
         self._features = []
         hidden: Tensor = backbone(features, embedded, self._held, self._cache)
