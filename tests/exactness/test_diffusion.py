@@ -194,3 +194,21 @@ def test_without_constraint():
         plain = model.generate(prompt, drafter=None, **asked)
         out = model.generate(prompt, drafter=drafters_of("gemma3")["knowing"], block_length=5, **asked)
         assert out.token_ids == plain.token_ids
+
+
+def test_states_wait():
+    """Drafts are the same whether states are fused as they come, or some or all of them wait for a block."""
+    drafter, model = drafters_of("llama")["knowing"], tiny_model("llama")
+    asked = {"seed": 3, "max_new_tokens": 20, "temperature": 0.8, "guard": False, "refine_passes": 2}
+    read, runs = diffusion._Session.read, []
+
+    def one_by_one(session, states):
+        for state in states.split(1):
+            read(session, state)
+
+    for way, waiting in ((read, 0), (one_by_one, 0), (one_by_one, 3), (one_by_one, 1024)):
+        with patch.object(diffusion._Session, "read", way), patch.object(diffusion, "_WAITING", waiting):
+            out = model.generate(prompts(1)[0], RUNS["regex"], drafter=drafter, **asked)
+        runs.append((out.token_ids, out.stats.proposed, out.stats.accepted, out.stats.forwards))
+    assert runs == runs[:1] * 4
+    assert runs[0][1] > 0

@@ -22,6 +22,8 @@ def mixed(old: float, new: float) -> float:
 class Asking:
     """What asking a drafter gained so far, by situation, and what it costs beside a forward of the target.
 
+    Left out of the price: that the forward over its block is longer than one over a shorter offer.
+
     Serves all requests of a drafter under the coupled rule, where no choice can change a token: measured
     seconds may decide there.
     """

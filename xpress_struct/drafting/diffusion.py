@@ -130,7 +130,9 @@ class _Session:
 
     def _fuse(self) -> None:
         if self._states:
-            states = torch.cat(self._states).to(self._device, self._dtype)
+            # A long prompt's states come in one piece, which need not be there twice.
+            states = self._states[0] if len(self._states) == 1 else torch.cat(self._states)
+            states = states.to(self._device, self._dtype)
             self._features.append(self._weights.backbone.fuse(states))
             self._states = []
 
